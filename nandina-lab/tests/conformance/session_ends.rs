@@ -1,121 +1,179 @@
-//! Ends of sessions of `btree` that a cut tears, and that later mounts read differently.
+//! Sessions of `btree` with checkpoints, cut anywhere, whose torn pages come and go.
 //!
-//! The end of a session is a page that says that the checkpoint before it counts. Whether a mount
-//! sees it or not, every change must be found.
+//! Each mount may see each torn page as it was, as it should have become, or by turns. Whatever it
+//! sees, every acknowledged change must be found, and none that was found not to be made may come
+//! back.
+
+use std::collections::BTreeMap;
 
 use nandina::store::BTree;
-use nandina::{OpenError, Options, ram_needed};
+use nandina::{Index, OpenError, Options, key, ram_needed};
+use nandina_lab::effort::Share;
 use nandina_sim::ChipError;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
-use crate::sessions::{Card, Shown, Torn, put, value};
+use crate::harness::seed;
+use crate::sessions::{Shown, Torn};
+
+type Card<'c, 'b> = Index<'b, &'c mut Torn, BTree>;
+
+/// Numbers of records, and their values.
+type Model = BTreeMap<u32, u8>;
 
 const OPTIONS: Options = Options::new(4, 60).checkpoints(1);
 
-/// Records of a full card, of value 0.
-const RECORDS: u32 = 40;
+/// The settings of an index that replaces one of `OPTIONS`.
+const OTHERS: Options = Options::new(4, 60);
 
-fn ram(card: &Torn) -> Vec<u8> {
-    vec![0; ram_needed::<BTree>(&card.chip.profile().geometry, &OPTIONS)]
+/// Sessions of one card.
+const SESSIONS: u32 = 14;
+
+#[derive(Default)]
+struct Met {
+    sessions: u32,
+    torn: u32,
+    from_checkpoint: u32,
+    formats: u32,
 }
 
-/// A card whose index was closed.
-fn closed() -> Torn {
-    let mut card = Torn::new();
-    let mut ram = ram(&card);
-    let mut index = Card::format(&mut card, &OPTIONS, &mut ram).unwrap();
-    for number in 0..RECORDS {
-        put(&mut index, number, 0).unwrap();
+/// A card, what its index may hold, and the random numbers that decide.
+struct Run {
+    card: Torn,
+    states: Vec<Model>,
+    /// A mount may find the index of a format with other settings, which was cut.
+    replaced: bool,
+    random: ChaCha8Rng,
+}
+
+impl Run {
+    fn ram(&self, options: &Options) -> Vec<u8> {
+        vec![0; ram_needed::<BTree>(&self.card.chip.profile().geometry, options)]
     }
-    index.close();
-    card
-}
 
-/// What became of the change of a session.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Change {
-    Made,
-    /// Power failed while it was made.
-    Cut,
-    /// Power failed before.
-    NotBegun,
-}
-
-/// Opens the index, gives record `number` the value `to`, and closes the index.
-///
-/// Power fails at the rewrite after `left` others, if that is reached.
-fn session(card: &mut Torn, shown: Shown, left: Option<u32>, number: u32, to: u8) -> Change {
-    card.shown = shown;
-    card.left.set(left);
-    let mut ram = ram(card);
-    let change = match Card::open(card, &OPTIONS, &mut ram) {
-        Ok(mut index) => {
-            let made = put(&mut index, number, to).is_ok();
-            if made {
-                index.close();
+    /// Opens the index and makes changes until power fails, or the session ends otherwise.
+    fn session(&mut self, met: &mut Met) {
+        let shown = [Shown::Old, Shown::New, Shown::Both];
+        self.card.shown = shown[self.random.random_range(0..3)];
+        let left = self.random.random_bool(0.7).then(|| self.random.random_range(0..12));
+        self.card.left.set(left);
+        let changes = self.random.random_range(0..4);
+        let closes = self.random.random_bool(0.6);
+        let steps: Vec<_> = (0..changes).map(|_| self.random.random::<(u32, u8)>()).collect();
+        let before = self.card.rewrites;
+        let mut ram = self.ram(&OPTIONS);
+        let mut index = match Card::open(&mut self.card, &OPTIONS, &mut ram) {
+            Ok(index) => index,
+            Err(OpenError::Device(ChipError::PowerLost)) => return,
+            Err(OpenError::Mismatch { .. }) if self.replaced => {
+                self.card.left.set(None);
+                self.format_anew();
+                return;
             }
-            if made { Change::Made } else { Change::Cut }
+            Err(error) => panic!("{error:?}"),
+        };
+        // An index that cannot be written can be read; but without power there is none.
+        if left.is_some() && index.flash().left.get().is_none() {
+            return;
         }
-        Err(OpenError::Device(ChipError::PowerLost)) => Change::NotBegun,
-        Err(error) => panic!("{error:?}"),
-    };
-    card.left.set(None);
-    change
-}
-
-/// Opens the index and returns the value of each record, and whether it came from a checkpoint.
-fn found(card: &mut Torn, shown: Shown) -> (Vec<u8>, bool) {
-    card.shown = shown;
-    let mut ram = ram(card);
-    let mut index = Card::open(card, &OPTIONS, &mut ram).unwrap();
-    let values = (0..RECORDS).map(|number| value(&mut index, number).unwrap()).collect();
-    let mut violations = Vec::new();
-    index.check(|violation| violations.push(violation)).unwrap();
-    assert_eq!(violations, []);
-    assert_eq!(index.len(), RECORDS);
-    (values, index.statistics().from_checkpoint)
-}
-
-/// Mounts with its torn pages `shown` this way: it finds the records of `model`.
-///
-/// Of a record whose change was cut, it may find the old value or the new one. From then on that
-/// is its value. Returns whether it was a mount from a checkpoint.
-fn agree(card: &mut Torn, shown: Shown, model: &mut [u8], cut: Option<(u32, u8)>) -> bool {
-    let (values, from_checkpoint) = found(card, shown);
-    if let Some((number, to)) = cut
-        && values[number as usize] == to
-    {
-        model[number as usize] = to;
+        met.from_checkpoint += u32::from(index.statistics().from_checkpoint);
+        let found: Model = (0..90)
+            .filter_map(|number| Some((number, index.get(&key::from_u32(number)).unwrap()?[0])))
+            .collect();
+        assert!(self.states.contains(&found), "{found:?} is none of {:?}", self.states);
+        assert_eq!(index.len() as usize, found.len());
+        let mut violations = Vec::new();
+        index.check(|violation| violations.push(violation)).unwrap();
+        assert_eq!(violations, []);
+        // A mount that writes nothing decides nothing; then the first change does.
+        let begun = index.flash().rewrites > before;
+        let mut undecided = if begun { vec![] } else { self.states.clone() };
+        self.states = vec![found];
+        for (number, value) in steps {
+            let (removes, number) = (number % 4 == 0, number / 4 % 90);
+            let mut next = self.states[0].clone();
+            let changed = if removes {
+                next.remove(&number);
+                index.remove(&key::from_u32(number)).map(|_| ())
+            } else {
+                next.insert(number, value);
+                index.insert(&key::from_u32(number), &[value; 60]).map(|_| ())
+            };
+            match changed {
+                Ok(()) if index.flash().rewrites > before => {
+                    undecided.clear();
+                    (self.states, self.replaced) = (vec![next], false);
+                }
+                // What is there already is not written.
+                Ok(()) => assert_eq!(self.states, [next]),
+                Err(_) => {
+                    self.states.push(next);
+                    self.states.append(&mut undecided);
+                    return;
+                }
+            }
+        }
+        if closes {
+            index.close();
+        } else {
+            drop(index);
+        }
+        // Nor does one whose end was cut.
+        let was_cut = left.is_some() && self.card.left.get().is_none();
+        if self.card.rewrites == before || was_cut {
+            self.states.append(&mut undecided);
+        }
     }
-    assert_eq!(values, model);
-    from_checkpoint
+
+    /// Formats the card as it was at first.
+    fn format_anew(&mut self) {
+        let mut ram = self.ram(&OPTIONS);
+        Card::format(&mut self.card, &OPTIONS, &mut ram).unwrap();
+        (self.states, self.replaced) = (vec![Model::new()], false);
+    }
+
+    /// Formats the card, with these settings or others. A cut may leave the old index.
+    fn format(&mut self) {
+        self.card.left.set(Some(self.random.random_range(0..4)));
+        let options = if self.random.random_bool(0.5) { OTHERS } else { OPTIONS };
+        let mut ram = self.ram(&options);
+        let formatted = Card::format(&mut self.card, &options, &mut ram).is_ok();
+        self.card.left.set(None);
+        match (formatted, options == OPTIONS) {
+            (true, true) => (self.states, self.replaced) = (vec![Model::new()], false),
+            (true, false) => self.format_anew(),
+            (false, true) => self.states.push(Model::new()),
+            (false, false) => self.replaced = true,
+        }
+    }
 }
 
 #[test]
-fn a_torn_end_of_a_session_that_comes_and_goes_hides_no_change() {
-    let closed = closed();
-    let (mut torn, mut from_checkpoints, mut mounts) = (0, 0, 0);
-    let all = [Shown::Old, Shown::New, Shown::Both];
-    // A session writes its first page, a leaf, a page of the checkpoint, and its end.
-    for (first, second) in (0..5).flat_map(|first| (0..8).map(move |second| (first, second))) {
-        for shown in (0..27).map(|case| [all[case % 3], all[case / 3 % 3], all[case / 9]]) {
-            let mut card = Torn { chip: closed.chip.clone(), ..Torn::new() };
-            let mut model = vec![0; RECORDS as usize];
-            let mut before = Shown::Old;
-            for (turn, left) in [Some(first), Some(second), None].into_iter().enumerate() {
-                let (number, to) = (7 + turn as u32 * 13, turn as u8 + 1);
-                let change = session(&mut card, before, left, number, to);
-                if change == Change::Made {
-                    model[number as usize] = to;
+fn a_session_that_is_cut_hides_no_change_whatever_later_mounts_see_of_torn_pages() {
+    let mut met = Met::default();
+    for number in Share::one_in(8).of(0..4_000u64) {
+        let random = ChaCha8Rng::seed_from_u64(seed() + number);
+        let mut run =
+            Run { card: Torn::new(), states: vec![Model::new()], replaced: false, random };
+        let mut ram = run.ram(&OPTIONS);
+        Card::format(&mut run.card, &OPTIONS, &mut ram).unwrap();
+        for session in 0..SESSIONS {
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                if run.random.random_bool(0.05) {
+                    run.format();
+                    met.formats += 1;
                 }
-                torn += u32::from(!card.torn.is_empty());
-                let cut = (change == Change::Cut).then_some((number, to));
-                before = shown[turn];
-                from_checkpoints += u32::from(agree(&mut card, before, &mut model, cut));
-                mounts += 1;
-            }
+                run.session(&mut met);
+            }));
+            assert!(outcome.is_ok(), "card {number}, session {session}");
+            run.card.left.set(None);
+            met.sessions += 1;
+            met.torn += u32::from(!run.card.torn.is_empty());
         }
     }
-    assert!(torn > 1_000, "{torn} torn");
-    assert!(from_checkpoints > mounts / 4, "{from_checkpoints} of {mounts} from checkpoints");
-    assert!(from_checkpoints < mounts * 3 / 4, "{from_checkpoints} of {mounts} from checkpoints");
+    let Met { sessions, torn, from_checkpoint, formats } = met;
+    println!("{sessions} sessions: {torn} with torn pages, {from_checkpoint} from checkpoints");
+    assert!(3 * torn > sessions, "{torn} of {sessions} with torn pages");
+    assert!(10 * from_checkpoint > sessions, "{from_checkpoint} of {sessions} from checkpoints");
+    assert!(100 * formats > sessions, "{formats} formats in {sessions} sessions");
 }

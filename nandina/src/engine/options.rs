@@ -160,7 +160,7 @@ pub struct Options {
     /// [`mapping_bytes`](Self::mapping_bytes), the next mount reads as if there were no checkpoint.
     /// In `rosette` the directory takes the place of bits and table: a key and 2 to 4 bytes for
     /// each leaf. In `btree` and `wpcb` a checkpoint is a bit for each page, in pages that are kept
-    /// for it, and takes nothing else.
+    /// for it and for its end.
     ///
     /// Where it does not fit in a block, it takes as many as it fills: each time others, which are
     /// erased for it, and as many more are kept free for the next one. The most are 32 blocks and

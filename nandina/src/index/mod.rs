@@ -102,9 +102,10 @@ impl<'b, F: Flash, S: System> Index<'b, F, S> {
     /// state as without `close`.
     ///
     /// Cost: one read and one program, sometimes an erase. No chip operation if nothing was written
-    /// since the index was opened, where nodes are replaced in place, or if the chip is too full
-    /// for one more page. `vm-ow` and `tnc` with [`Options::checkpoints`] write a checkpoint
-    /// instead: the cost is that of [`checkpoint`](Self::checkpoint), and in `tnc` of a commit.
+    /// since the index was opened, where nodes are replaced in place without checkpoints, or if the
+    /// chip is too full for one more page. `vm-ow` and `tnc` with [`Options::checkpoints`] write a
+    /// checkpoint instead: the cost is that of [`checkpoint`](Self::checkpoint), and in `tnc` of a
+    /// commit. So do `btree` and `wpcb`: a program for each page of it, and one for its end.
     pub fn close(self) -> F {
         self.engine.close()
     }
@@ -130,7 +131,7 @@ impl<'b, F: Flash, S: System> Index<'b, F, S> {
     /// before power is switched off; without it nothing is lost. Returns whether a checkpoint was
     /// written: `false` without the option, if no block is free for it, or if both anchors are bad.
     ///
-    /// In `vm-ow` and `tnc` only [`close`](Self::close) writes one, and this is a flush.
+    /// In `vm-ow`, `tnc`, `btree` and `wpcb` only [`close`](Self::close) writes one, and this is a flush.
     ///
     /// Cost: [`flush`](Self::flush), the pages of a checkpoint, and sometimes an anchor's page and
     /// two erases. If there was no checkpoint, garbage may be collected for its block.

@@ -3,14 +3,16 @@
 //! A mount reads every node, to find the newer of its shadow pages and to count the records. Where
 //! the last session ended by a close, all of that is known: the checkpoint is a bit for each page
 //! that holds a node, and the last session page counts records and nodes. It is the *end* of the
-//! session: it counts until the next session page, which is written before any other page. A cut
+//! session: it counts until the next session page, which is written before any other node. A cut
 //! in between costs a mount as long as without checkpoints, and nothing else.
 //!
 //! The pages of the checkpoint follow the session page, each written over the same page of the
 //! last one. The end is written after them, and is one more session page: it lists the gaps as
 //! well, it is checked for being torn in the same way, and the next one is written beside it. A
-//! mount takes the checkpoint only if each of its pages was written directly before that end, and
-//! if the root belongs to the same index and is no newer.
+//! mount takes the checkpoint only if each of its pages has the number of that end, if no session
+//! page is unreadable, which may be newer, and if the root belongs to the same index and is older.
+//! It knows the age of no node, so it forgets no gap; if the list of them is full, it reads every
+//! node instead.
 //!
 //! Cost: to write it, a rewrite for each of its pages and one for the end; to read it, a read for
 //! each of its pages, and for the root as many as it has pages. It takes a bit for each page, and
@@ -22,7 +24,7 @@ use crate::error::Fault;
 use crate::flash::{Flash, Geometry, PageNumber};
 use crate::log::Label;
 use crate::log::checkpoint::Summary;
-use crate::node::{CHECKPOINT, Gaps, PageHeader, PageLayout, SESSION_END};
+use crate::node::{CHECKPOINT, Gaps, PageHeader, PageLayout};
 use crate::space::{Checkpointing, InPlace, Space};
 use crate::tree::{Placement, TreeIndex};
 
@@ -58,7 +60,9 @@ pub(super) fn checkpoint_pages(geometry: &Geometry, layout: &PageLayout) -> u32 
         return 0;
     }
     let pages = (geometry.pages() as usize).div_ceil(8).div_ceil(bits_each(layout)) as u32;
-    if pages <= u16::MAX.into() { pages } else { 0 }
+    // A page for the root and one for sessions have two shadow pages each.
+    let is_there = pages <= u16::MAX.into() && pages.saturating_add(4) <= geometry.pages();
+    if is_there { pages } else { 0 }
 }
 
 impl<F: Flash> Space<'_, F, InPlace> {
@@ -82,7 +86,9 @@ impl<F: Flash> Space<'_, F, InPlace> {
         self.session_page() + self.pages_each() + part
     }
 
-    /// Writes the pages of a checkpoint.
+    /// Writes the pages of a checkpoint, each with the number that its end will have.
+    ///
+    /// So a mount that does not see that end continues with numbers above all of these.
     fn write_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
         let layout = self.log.layout();
         for part in 0..self.checkpoint_pages() {
@@ -96,7 +102,8 @@ impl<F: Flash> Space<'_, F, InPlace> {
                 *byte = valid;
             }
             let label = Label { lowest: 1, height: 0, records: CHECKPOINT };
-            self.log.rewrite(0, PageNumber(self.checkpoint_page(part)), label)?;
+            let page = PageNumber(self.checkpoint_page(part));
+            self.log.rewrite_as(0, page, label, self.log.sequence() + 1)?;
             self.log.frames.release(0);
         }
         Ok(())
@@ -109,14 +116,14 @@ impl<F: Flash> Space<'_, F, InPlace> {
         let (parts, number) = (self.checkpoint_pages(), self.session());
         let layout = self.log.layout();
         let pages = self.log.geometry().pages();
+        self.log.blocks.forget_valid();
         for part in 0..parts {
-            let expected = number.checked_sub(u64::from(parts - part));
             let header = match self.log.read_raw(PageNumber(self.checkpoint_page(part)), 0)? {
                 Ok(header) => header,
                 Err(_) => return Ok(false),
             };
             let is_part = header.identity == end.identity
-                && Some(header.sequence) == expected
+                && header.sequence == number
                 && header.is_of_checkpoint();
             if !is_part {
                 return Ok(false);
@@ -147,7 +154,8 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
     /// writes one although nothing was changed, so that the next mount need not.
     pub(super) fn end_in_place(&mut self) -> Result<(), Fault<F::Error>> {
         let counts = self.from_checkpoint && !self.space.log.has_begun();
-        if counts || !self.is_whole() {
+        // A leaf that could not be read is not counted: the next mount tries again.
+        if counts || !self.is_whole() || self.unexplained_pages > 0 {
             return Ok(());
         }
         self.begin_session()?;
@@ -159,7 +167,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         };
         self.in_doubt = true;
         self.space.write_checkpoint()?;
-        self.space.write_session_page(SESSION_END, Some(end))
+        self.space.end_session(end)
     }
 
     /// Continues from the checkpoint of the last session, if it ended with one.
@@ -171,6 +179,9 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         self.space.restart(0, 0, 0);
         self.find_session()?;
         let Some(&end) = self.space.end() else { return Ok(false) };
+        if self.space.has_unread_session() {
+            return Ok(false);
+        }
         let (page, root) = match self.root_in_place()? {
             Some(found) => found,
             None => return Ok(false),
@@ -187,7 +198,8 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
             && root.height == end.height
             && root.lowest == end.height
             && tree.is_tree();
-        if !fits || !self.space.read_checkpoint(&end)? {
+        self.space.forget_oldest();
+        if !fits || self.space.gaps_are_full() || !self.space.read_checkpoint(&end)? {
             return Ok(false);
         }
         let pages = self.space.log.geometry().pages();
@@ -197,7 +209,10 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
             return Ok(false);
         }
         self.space.log.set_identity(end.identity);
-        self.take_root(PageNumber(ROOT_PAGE), &PageHeader { records: end.records, ..root })?;
+        let header = PageHeader { records: end.records, ..root };
+        if self.take_root(PageNumber(ROOT_PAGE), &header).is_err() {
+            return Ok(false);
+        }
         (self.inner_nodes, self.unexplained_pages) = (end.inner_nodes, 0);
         self.from_checkpoint = true;
         Ok(true)

@@ -143,17 +143,15 @@ impl WritePolicy for InPlace {
     fn begin_to_replace<F: Flash, S: Placement<Kind = Self>>(
         index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
-        // A checkpoint does not count any more.
-        if index.space.has_ended() { index.begin_session().map(|_| ()) } else { Ok(()) }
+        // A torn session page, or a checkpoint, must not outdate the new root.
+        index.begin_session().map(|_| ())
     }
 
     fn survey_to_replace<F: Flash, S: Placement<Kind = Self>>(
         index: &mut TreeIndex<'_, F, S>,
         _newest: Option<Newest>,
     ) -> Result<u64, Fault<F::Error>> {
-        let highest = index.highest_in_place()?;
-        index.root_in_place()?;
-        Ok(highest)
+        index.outdate_in_place()
     }
 
     fn begins_at_once(_replaced: &Replaced) -> bool {
@@ -177,8 +175,8 @@ impl WritePolicy for InPlace {
         let (height, merges) = (u64::from(bounds.height), u64::from(bounds.merges));
         let (_, way_reads) = bounds.ways();
         // Nothing is collected. A split writes two pages, or three for a root; and the first change
-        // since a mount may write a session page.
-        let programs = 3 * height + 3 + 3 * merges + 1;
+        // since a mount may write two session pages.
+        let programs = 3 * height + 3 + 3 * merges + 2;
         let verifies = if bounds.options.verify { programs } else { 0 };
         Cost { reads: way_reads + verifies, programs, erases: 0 }
     }

@@ -82,10 +82,6 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         self.find_every_node(|index, child, level| {
             index.claim_logical_page(child, identity, level)
         })?;
-        // A node that is newer than the checkpoint belongs to an index that was formatted later.
-        if self.torn.newest().is_some_and(|(_, newest)| newest > self.last_session()) {
-            self.space.forget_end();
-        }
         Ok(Some(root))
     }
 

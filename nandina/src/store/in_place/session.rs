@@ -8,25 +8,27 @@
 //! is read [`LOOKS`] times; if it does not read the same each time it does not count, and the mount
 //! starts over without it. There are at most two such pages: one of an operation, and the root of a
 //! format that was cut as well. In addition, a session page may be torn if its mount was cut.
-//! It is checked in the same way before all else. Each mount writes it to the same page, so no torn
-//! one is left once a session has begun.
+//! It is checked in the same way before all else.
 //!
-//! As a session begins, a page that counts is written anew, so it stays visible even if those reads
-//! were misleading. A page that does not count, or was not seen, has a number in a gap, and session
-//! pages list all gaps, so it cannot come back. (The gap also covers pages of a split whose
+//! As a session begins, the pages that were found in this way, of sessions and of a node, are
+//! written again in place. So they stay, even if those reads were misleading, and a cut leaves the
+//! page beside them whole. A page that does not count, or was not seen, has a number in a gap, and
+//! session pages list all gaps, so it cannot come back. (The gap also covers pages of a split whose
 //! parent was not written.) Pages written later have higher numbers, so a free logical page can be
 //! used, even if it is torn: that page is in a gap, or older than what is written.
 //!
-//! If no page that counts is newer than the last session page, there is nothing to keep, and a
-//! mount writes nothing: until the first change, which begins a session, each mount finds the same.
+//! If no page is newer than the last session page, there is nothing to keep, and a mount writes
+//! nothing. Only where the first page of that session was torn, and reads as it was, may another
+//! such mount still find it, and then keep it. With the first change, or a mount that writes, all
+//! is decided.
 //!
 //! Where pages are replaced atomically, no page is torn: there are no sessions, and a mount writes
 //! nothing. With checkpoints, a session begins with a page that makes the last one void.
 //!
-//! Cost: 24 reads for a session page, and as many for the newest page if it is newer. As a
-//! session begins, two writes and a read. When there are as many gaps as a page lists (16, fewer in
-//! pages of less than 204 bytes), a write and a read for each node, once. That sweep counts as a
-//! whole or not at all, like all of it: power must last for it.
+//! Cost: 24 reads for a session page, and as many for the newest page if it is newer. As a session
+//! begins, three writes and a read. When there are as many gaps as a page lists (16, fewer in pages
+//! of less than 204 bytes), a write and a read for each node, once. That sweep counts as a whole or
+//! not at all: power must last for it.
 
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
@@ -88,21 +90,17 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         Ok(true)
     }
 
-    /// Whether the next mount could see the newest page otherwise, or not at all.
+    /// Whether the next mount could see the newest page otherwise, or one that this mount left out.
     ///
-    /// If not, a mount writes nothing: each mount finds the same until the first change, which
-    /// writes a session page. A full list of gaps must be settled as well.
+    /// If not, a mount writes nothing. A full list of gaps must be settled as well.
     fn needs_settling(&mut self) -> bool {
-        // Before a checkpoint everything is whole.
-        !self.space.is_atomic()
-            && !self.space.has_ended()
-            && (self.unsettled().is_some() || self.space.gaps_are_full())
+        let must_decide = self.unsettled().is_some() || self.torn.excludes_any();
+        !self.space.is_atomic() && (must_decide || self.space.gaps_are_full())
     }
 
-    /// The newest page, if no session page has decided on it.
-    fn unsettled(&self) -> Option<PageNumber> {
-        let newest = self.torn.newest();
-        newest.filter(|(_, sequence)| *sequence > self.space.session()).map(|(page, _)| page)
+    /// The newest page and its number, if no session page has decided on it.
+    fn unsettled(&self) -> Option<(PageNumber, u64)> {
+        self.torn.newest().filter(|(_, sequence)| *sequence > self.space.session())
     }
 
     /// Makes sure that each later mount decides as this one has.
@@ -117,9 +115,15 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         if self.space.log.has_begun() {
             return Ok(false);
         }
-        if self.space.is_atomic() && !self.space.has_ended() {
+        if self.space.is_atomic() {
+            let was_closed = self.space.has_checkpoints() && !self.space.is_open();
+            if was_closed {
+                self.in_doubt = true;
+                self.space.begin_atomic_session()?;
+                self.in_doubt = false;
+            }
             self.space.log.begin_at_once();
-            return Ok(false);
+            return Ok(was_closed);
         }
         self.in_doubt = true;
         let recent = self.unsettled();
@@ -129,21 +133,51 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         Ok(true)
     }
 
-    /// The highest readable sequence number, on a chip whose index cannot be opened.
+    /// Decides about the torn pages of an index that cannot be opened, before a format.
+    ///
+    /// So none of them comes back, and no torn session page outdates the new root. Returns the
+    /// number that comes before that of the new root.
+    ///
+    /// Cost: a read for each page, twice more at most, and what a session costs to begin.
+    pub(super) fn outdate_in_place(&mut self) -> Result<u64, Fault<F::Error>> {
+        let last = self.last_session();
+        let newest = loop {
+            let newest = self.newest_readable()?.filter(|&(_, sequence)| sequence > last);
+            match newest {
+                Some((page, sequence))
+                    if !self.reads_as(page, sequence)? && self.torn.exclude(page) => {}
+                newest => break newest,
+            }
+        };
+        let highest = newest.map_or(last, |(_, sequence)| sequence);
+        let root = self.root_in_place()?;
+        let medium = self.space.log.medium;
+        let has_sessions = root.is_some_and(|(_, root)| {
+            root.medium.system == medium.system && !root.medium.atomic && !medium.atomic
+        });
+        if !has_sessions {
+            return Ok(highest);
+        }
+        self.space.begin_session(newest, highest)?;
+        Ok(self.space.log.sequence())
+    }
+
+    /// The readable page with the highest sequence number, of no session.
     ///
     /// Cost: a read for each page.
-    pub(super) fn highest_in_place(&mut self) -> Result<u64, Fault<F::Error>> {
-        let mut highest = self.last_session();
+    fn newest_readable(&mut self) -> Result<Option<(PageNumber, u64)>, Fault<F::Error>> {
+        let mut newest: Option<(PageNumber, u64)> = None;
         for page in (0..self.space.log.geometry().pages()).map(PageNumber) {
             if let Ok(header) = self.space.log.read_raw(page, 0)?
                 && !header.settling
                 && !header.begins_session()
                 && !header.ends_session()
                 && !self.torn.excludes(page)
+                && newest.is_none_or(|(_, sequence)| sequence < header.sequence)
             {
-                highest = highest.max(header.sequence);
+                newest = Some((page, header.sequence));
             }
         }
-        Ok(highest)
+        Ok(newest)
     }
 }

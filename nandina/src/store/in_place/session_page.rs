@@ -9,21 +9,23 @@
 //! page that is written, a *session page*, lists all such gaps. A page whose number lies in a gap
 //! does not count, until it is overwritten as the older of its two shadow pages.
 //!
-//! Content of a torn page that the mount accepts is written again before that, as *settling* pages:
-//! copies that count only once a session page is newer than they are. So that page commits all of
-//! it at once, and a mount that is cut before leaves no trace that matters.
+//! A page that the mount accepts may be torn although it reads the same each time; its shadow page
+//! is whole. So before anything else is written, it is written again in place, as it is. If a cut
+//! tears it once more, nothing is lost: nothing was built on it.
 //!
 //! A gap is forgotten once each logical page has been written since; if there is no room for one
-//! more gap, a mount writes all logical pages again. A logical page is kept for session pages and
-//! written in turn like any other; each mount reads the newer one often enough to know that it is
-//! whole.
+//! more gap, a mount writes all logical pages again, as *settling* pages: copies that count only
+//! once a session page is newer than they are. So that page commits all of them at once, and a
+//! mount that is cut before leaves no trace that matters. A logical page is kept for session pages
+//! and written in turn like any other; each mount reads the newer one often enough to know that it
+//! is whole, and writes it again like any page that it accepts.
 
 use super::session_end::{END_BYTES, End};
 use super::vanished::Vanished;
-use crate::error::Fault;
+use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
-use crate::log::{GAP, Label};
-use crate::node::{Gaps, PageHeader, SESSION_START};
+use crate::log::{GAP, LOOKS, Label};
+use crate::node::{Gaps, PageFault, PageHeader, SESSION_END, SESSION_START};
 use crate::space::{InPlace, Memory, Space};
 
 /// The state of sessions, and where the search for a free logical page begins.
@@ -39,6 +41,8 @@ pub struct Sessions {
     gaps: Gaps,
     /// The lowest sequence number that counts.
     oldest: Option<u64>,
+    /// A session page cannot be read, or is torn: it may have been the newest one.
+    has_unread: bool,
 }
 
 impl Memory for Sessions {
@@ -60,15 +64,24 @@ impl<F: Flash> Space<'_, F, InPlace> {
         torn: &[u32],
     ) -> Result<Option<(PageNumber, u64)>, Fault<F::Error>> {
         let mut newest: Option<(PageNumber, u64)> = None;
+        self.memory.has_unread = false;
         let first = self.session_page();
         for page in (first..first + self.pages_each()).map(PageNumber) {
             // A chip that is too small for it has none.
-            if page.0 < self.log.geometry().pages()
-                && let Ok(header) = self.log.read_raw(page, 0)?
-                && header.medium.system == self.log.medium.system
+            if page.0 >= self.log.geometry().pages() {
+                continue;
+            }
+            let header = match self.log.read_raw(page, 0)? {
+                Ok(header) if !torn.contains(&page.0) => header,
+                Err(PageFault::Erased) => continue,
+                _ => {
+                    self.memory.has_unread = true;
+                    continue;
+                }
+            };
+            if header.medium.system == self.log.medium.system
                 && (header.begins_session() || header.ends_session())
                 && newest.is_none_or(|(_, number)| number < header.sequence)
-                && !torn.contains(&page.0)
             {
                 newest = Some((page, header.sequence));
             }
@@ -80,12 +93,14 @@ impl<F: Flash> Space<'_, F, InPlace> {
     ///
     /// `None` if there was no session.
     pub(crate) fn set_session(&mut self, session: Option<(PageNumber, u64)>) {
-        self.memory = Sessions::default();
+        let has_unread = self.memory.has_unread;
+        self.memory = Sessions { has_unread, ..Sessions::default() };
         if let Some((page, number)) = session {
             let area_bytes = self.log.layout().area_bytes();
             let area = &self.log.frames.bytes(0)[..area_bytes];
             let (gaps, end) = (Gaps::read(area), End::read(&self.log.header(0), area));
-            self.memory = Sessions { page: Some(page), number, end, gaps, ..Sessions::default() };
+            let page = Some(page);
+            self.memory = Sessions { page, number, end, gaps, has_unread, ..Sessions::default() };
             self.log.raise_sequence(number);
         }
     }
@@ -105,63 +120,110 @@ impl<F: Flash> Space<'_, F, InPlace> {
 
     /// Begins a session, which outdates all pages numbered above `highest`.
     ///
-    /// If there is a page `newest`, it is written again. The content of page buffer 0 is lost.
+    /// If there is a page `newest` with its number, it is written again. The content of page buffer 0 is lost.
     ///
-    /// Cost: a rewrite, a read and a rewrite for `newest`; and if there is no room for one more
-    /// gap, the same for each logical page.
+    /// Cost: two rewrites, a read and a rewrite for `newest`; and if there is no room for one more
+    /// gap, a read and a rewrite for each logical page.
     pub(crate) fn begin_session(
         &mut self,
-        newest: Option<PageNumber>,
+        newest: Option<(PageNumber, u64)>,
         highest: u64,
     ) -> Result<(), Fault<F::Error>> {
+        // What counts may be torn, although it read the same each time. Its other page is whole. So
+        // it is written again in place, with its number, before the other page is written.
+        if let Some(page) = self.memory.page {
+            let end = self.memory.end.filter(|end| end.identity == self.log.identity());
+            self.write_session_page(page, end, self.memory.number)?;
+        }
+        if let Some((page, number)) = newest {
+            covered!("a session begins with the newest page once more");
+            self.write_again(page, number)?;
+        }
+        self.memory.end = None;
         let most = self.gaps_max();
+        self.log.raise_sequence(highest + GAP);
         if let Some(oldest) = self.memory.oldest {
             self.memory.gaps.forget_before(oldest);
         }
-        // Before a checkpoint everything is whole: no number is left out.
-        let is_gap = self.memory.end.take().is_none();
-        if is_gap {
-            self.log.raise_sequence(highest + GAP);
-        }
-        self.log.settling = true;
-        if is_gap && !self.memory.gaps.add(highest + 1, self.log.sequence() + 1, most) {
+        if !self.memory.gaps.add(highest + 1, self.log.sequence() + 1, most) {
             covered!("the list of gaps is full");
+            self.log.settling = true;
             for name in (0..self.log.geometry().pages() / 2).map(|pair| 2 * pair) {
                 self.copy_logical_page(PageNumber(self.newer_shadow_page(name)), highest)?;
             }
+            self.log.settling = false;
             self.memory.gaps = Gaps::default();
-        } else if let Some(page) = newest {
-            covered!("a session begins with a copy");
-            self.copy_logical_page(page, highest)?;
         }
-        self.log.settling = false;
-        self.write_session_page(SESSION_START, None)?;
+        self.write_session_start()?;
         self.log.begin_at_once();
         Ok(())
     }
 
-    /// Writes a session page, with the gaps, and the `end` of a session if it is one.
+    /// Writes the page with this number again as it is.
+    ///
+    /// It read the same each time before. If it does not any more, that is an error, after which
+    /// the next mount leaves it out.
+    pub(super) fn write_again(
+        &mut self,
+        page: PageNumber,
+        number: u64,
+    ) -> Result<(), Fault<F::Error>> {
+        for _ in 0..LOOKS {
+            let header = self.log.read_raw(page, 0)?;
+            if header.is_ok_and(|header| header.sequence == number) {
+                return self.log.rewrite_sealed(0, page);
+            }
+        }
+        Err(Fault::Corrupt { page, reason: Damage::Checksum })
+    }
+
+    /// Begins a session where pages are replaced atomically: no checkpoint counts any more.
+    pub(super) fn begin_atomic_session(&mut self) -> Result<(), Fault<F::Error>> {
+        self.memory.end = None;
+        self.write_session_start()
+    }
+
+    /// Writes the first page of a session, beside the newest session page.
+    fn write_session_start(&mut self) -> Result<(), Fault<F::Error>> {
+        let (page, number) = (self.other_session_page(), self.log.sequence() + 1);
+        self.write_session_page(page, None, number)?;
+        self.log.raise_sequence(number);
+        (self.memory.page, self.memory.number) = (Some(page), number);
+        Ok(())
+    }
+
+    /// Ends the session: writes `end` beside the page that began it.
+    pub(super) fn end_session(&mut self, end: End) -> Result<(), Fault<F::Error>> {
+        self.write_session_page(self.other_session_page(), Some(end), self.log.sequence() + 1)
+    }
+
+    /// The page beside the newest session page, or the only one.
+    fn other_session_page(&self) -> PageNumber {
+        let other = self.pages_each() - 1;
+        let page = self.memory.page.map_or(self.session_page(), |page| page.0 ^ other);
+        PageNumber(page)
+    }
+
+    /// Writes a session page with this number: the gaps, and the `end` of a session if it is one.
     ///
     /// Cost: a rewrite.
-    pub(super) fn write_session_page(
+    fn write_session_page(
         &mut self,
-        records: u32,
+        page: PageNumber,
         end: Option<End>,
+        number: u64,
     ) -> Result<(), Fault<F::Error>> {
-        let first = self.session_page();
-        let other = self.pages_each() - 1;
-        let page = PageNumber(self.memory.page.map_or(first, |page| page.0 ^ other));
         self.log.frames.forget(0);
         let area_bytes = self.log.layout().area_bytes();
         let area = &mut self.log.frames.bytes_mut(0)[..area_bytes];
         self.memory.gaps.write(area);
+        let mut label = Label { lowest: 1, height: 0, records: SESSION_START };
         if let Some(end) = end {
             end.write(area);
+            label.records = SESSION_END;
         }
-        self.log.rewrite(0, page, Label { lowest: 1, height: 0, records })?;
+        self.log.rewrite_as(0, page, label, number)?;
         self.log.frames.release(0);
-        (self.memory.page, self.memory.number) = (Some(page), self.log.sequence());
-        self.memory.end = end;
         Ok(())
     }
 
@@ -170,14 +232,19 @@ impl<F: Flash> Space<'_, F, InPlace> {
         self.memory.end.as_ref()
     }
 
-    /// Whether the last session ended with a checkpoint.
-    pub(super) const fn has_ended(&self) -> bool {
-        self.memory.end.is_some()
+    /// Whether the session page that was found began a session, which has not ended.
+    pub(super) const fn is_open(&self) -> bool {
+        self.memory.page.is_some() && self.memory.end.is_none()
     }
 
-    /// Notes that the session page is no end of this index.
-    pub(super) const fn forget_end(&mut self) {
-        self.memory.end = None;
+    /// Whether a session page may be newer than the one that was found.
+    pub(super) const fn has_unread_session(&self) -> bool {
+        self.memory.has_unread
+    }
+
+    /// Notes that not all pages that count were seen: no gap is forgotten.
+    pub(super) const fn forget_oldest(&mut self) {
+        self.memory.oldest = None;
     }
 
     /// The most gaps for which a session page has room, beside the end of a session.

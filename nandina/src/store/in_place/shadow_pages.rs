@@ -9,7 +9,7 @@
 //! `session_page.rs` beside this describes which of the two counts after a cut.
 
 use crate::cache::Cached;
-use crate::error::Fault;
+use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::log::Label;
 use crate::node::PageHeader;
@@ -84,6 +84,11 @@ impl<F: Flash> Space<'_, F, InPlace> {
             self.log.has_begun() || self.log.settling,
             "logical page {name} is written before the session page"
         );
+        // A pointer of a damaged medium.
+        if !self.is_for_nodes(name) || name + self.pages_each() > self.log.geometry().pages() {
+            let page = PageNumber(name);
+            return Err(Fault::Corrupt { page, reason: Damage::NoLogicalPage });
+        }
         let before = PageNumber(self.newer_shadow_page(name));
         let is_new = !self.log.blocks.is_valid(before);
         let stays = is_new || self.is_atomic();
