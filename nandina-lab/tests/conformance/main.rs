@@ -32,6 +32,7 @@ mod lost_nodes;
 mod media;
 mod mended;
 mod merge;
+mod miscounted;
 mod model;
 mod mounts;
 mod newest;

@@ -10,7 +10,7 @@ pub enum Damage {
     KeysOutOfOrder,
     /// A node of the checkpoint has more records than fit.
     CheckpointNodeTooFull,
-    /// The checkpoint counts fewer inner nodes than its tree has.
+    /// The checkpoint counts fewer nodes than its tree has.
     CheckpointCountsTooFew,
     /// It lacks a node that is referenced.
     LacksNode,
@@ -87,7 +87,7 @@ impl fmt::Display for Damage {
         f.write_str(match self {
             Self::KeysOutOfOrder => "keys are out of order",
             Self::CheckpointNodeTooFull => "a node of the checkpoint has more records than fit",
-            Self::CheckpointCountsTooFew => "the checkpoint counts fewer inner nodes than its tree has",
+            Self::CheckpointCountsTooFew => "the checkpoint counts fewer nodes than its tree has",
             Self::LacksNode => "it lacks a node that is referenced",
             Self::NotInCheckpoint => "the checkpoint refers to it and does not count it",
             Self::ReferredTwice => "two nodes refer to it",

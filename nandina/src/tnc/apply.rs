@@ -10,8 +10,8 @@ use super::TncIndex;
 use super::arena::{Arena, NO_SLOT, NOWHERE, pointer_to};
 use super::journal::Group;
 use crate::engine::KEY_BYTES_MAX;
-use crate::error::Fault;
-use crate::flash::Flash;
+use crate::error::{Damage, Fault};
+use crate::flash::{Flash, PageNumber};
 use crate::log::Frames;
 
 /// Where the value of a change is.
@@ -144,7 +144,7 @@ impl<F: Flash> TncIndex<'_, F> {
             let parent = self.arena.parent(slot);
             let Some(index) = self.arena.index_of(slot) else { break };
             if self.arena.node(slot).count() == 0 {
-                self.drop_child(parent, index, slot);
+                self.drop_child(parent, index, slot)?;
             } else if !self.merge_with_neighbour(parent, index, slot)? {
                 break;
             }
@@ -155,16 +155,24 @@ impl<F: Flash> TncIndex<'_, F> {
     }
 
     /// Removes the child at `index`, which is empty or was merged.
-    fn drop_child(&mut self, parent: u16, index: usize, child: u16) {
-        if self.arena.level(child) == 1 {
-            self.leaves -= 1;
-        } else {
-            self.inner_nodes -= 1;
-        }
+    fn drop_child(&mut self, parent: u16, index: usize, child: u16) -> Result<(), Fault<F::Error>> {
+        self.count_node_less(self.arena.level(child))?;
         self.retire(self.arena.place(child));
         self.arena.edit(parent, |node| node.remove(index));
         self.arena.orphan(parent);
         self.arena.free(child);
+        Ok(())
+    }
+
+    /// Counts one node of this level less.
+    ///
+    /// A checkpoint may have counted fewer than its tree has: a mount from it walks no tree.
+    fn count_node_less(&mut self, level: u8) -> Result<(), Fault<F::Error>> {
+        let page = self.form.place_of(self.arena.place(self.root)).0.min(self.form.pages - 1);
+        let nodes = if level == 1 { &mut self.leaves } else { &mut self.inner_nodes };
+        let (page, reason) = (PageNumber(page), Damage::CheckpointCountsTooFew);
+        *nodes = nodes.checked_sub(1).ok_or(Fault::Corrupt { page, reason })?;
+        Ok(())
     }
 
     /// Merges the node with a neighbour, if both fit in one.
@@ -196,7 +204,7 @@ impl<F: Flash> TncIndex<'_, F> {
             if level > 1 {
                 self.arena.adopt_moved(lower);
             }
-            self.drop_child(parent, index.max(at), upper);
+            self.drop_child(parent, index.max(at), upper)?;
             return Ok(true);
         }
         Ok(false)
@@ -225,12 +233,12 @@ impl<F: Flash> TncIndex<'_, F> {
                 Err(Fault::Corrupt { .. }) => break,
                 child => child?,
             };
+            self.count_node_less(self.height)?;
             self.retire(self.arena.place(self.root));
             self.arena.free(self.root);
             self.arena.uproot(child);
             self.arena.mark_dirty(child);
             (self.root, self.height) = (child, self.height - 1);
-            self.inner_nodes -= 1;
         }
         Ok(())
     }

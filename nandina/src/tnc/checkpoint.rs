@@ -72,17 +72,16 @@ impl<F: Flash> TncIndex<'_, F> {
         let found = self.space.checkpoints.find_newest(&mut self.space.log, &mut self.live)?;
         let Some(found) = found else { return Ok(false) };
         let opened = self.space.log.look_into(&found)?;
-        if !found.summary.is_tree() || !opened.is_untouched(&found) {
+        let tree = found.summary;
+        let Some(nodes) = self.counted_nodes() else { return Ok(false) };
+        if !tree.is_tree(nodes.saturating_sub(1)) || !opened.is_untouched(&found) {
             return Ok(false);
         }
-        let Some(nodes) = self.counted_nodes() else { return Ok(false) };
-        let tree = found.summary;
         let root = PageNumber(tree.page);
         let Ok(header) = self.space.log.read_raw(root, 0)? else { return Ok(false) };
         if header.identity != found.header.identity
             || header.height != tree.height
             || !self.space.log.blocks.is_valid(root)
-            || nodes <= tree.nodes
         {
             return Ok(false);
         }

@@ -89,7 +89,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 };
                 child = self.put_node(path, level, upper.is_some(), emptying, records)?;
                 if let Some(upper) = upper {
-                    child = Some(self.drop_upper(path.page(level), level, child, upper));
+                    child = Some(self.drop_upper(path.page(level), level, child, upper)?);
                 }
                 if child.is_none() {
                     break;
@@ -144,7 +144,9 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         if is_root {
             self.shrink()?;
         } else if self.node(self.working(level), level)?.count() == 0 {
-            self.inner_nodes -= u32::from(level > 1);
+            if level > 1 {
+                self.count_inner_node_less()?;
+            }
             self.place.remove_empty(&mut self.space, level);
             self.space.forget_address(name);
             if !S::RETIRES {
@@ -172,17 +174,35 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// `upper` is no longer needed once the parent is written. Returns what the parent has to
     /// record.
     #[inline(never)]
-    fn drop_upper(&mut self, name: u32, level: u8, put: Option<Child>, upper: &Upper) -> Child {
-        self.inner_nodes -= u32::from(level > 1);
+    fn drop_upper(
+        &mut self,
+        name: u32,
+        level: u8,
+        put: Option<Child>,
+        upper: &Upper,
+    ) -> Result<Child, Fault<F::Error>> {
+        if level > 1 {
+            self.count_inner_node_less()?;
+        }
         let (page, is_lowest) = upper.page(level);
         if is_lowest {
             self.space.retire(PageNumber(page));
         }
         self.space.forget_address(page);
-        Child::Merged(match put {
+        Ok(Child::Merged(match put {
             Some(Child::Moved(pointer)) => pointer,
             _ => name,
-        })
+        }))
+    }
+
+    /// Counts one inner node less.
+    ///
+    /// A checkpoint may have counted fewer than its tree has: a mount from it walks no tree.
+    #[inline(never)]
+    pub(super) fn count_inner_node_less(&mut self) -> Result<(), Fault<F::Error>> {
+        let fault = self.corrupt_at(self.root, Damage::CheckpointCountsTooFew);
+        self.inner_nodes = self.inner_nodes.checked_sub(1).ok_or(fault)?;
+        Ok(())
     }
 
     /// Makes sure that the working buffer of `level` holds its node.

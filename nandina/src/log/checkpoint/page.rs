@@ -156,14 +156,15 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Whether a tree of this height can have this many inner nodes.
+    /// Whether a tree of this height can have this many inner nodes, at most `most`.
     ///
-    /// It has one of each level above the leaves at least.
-    pub fn is_tree(&self) -> bool {
+    /// It has one of each level above the leaves at least. A mount that believes the counts of a
+    /// damaged checkpoint would overflow later.
+    pub fn is_tree(&self, most: u32) -> bool {
         match self.height {
             0 => false,
             1 => self.nodes == 0,
-            height => self.nodes >= u32::from(height) - 1,
+            height => (u32::from(height) - 1..=most).contains(&self.nodes),
         }
     }
 }

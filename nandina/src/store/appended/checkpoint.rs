@@ -31,8 +31,8 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
         self.unexplained_pages = 0;
         let opened = self.space.log.look_into(found)?;
         let tree = found.summary;
-        let fits = tree.is_tree() && tree.nodes <= self.space.log.geometry().pages();
-        if !fits || !opened.is_untouched(found) {
+        let pages = self.space.log.geometry().pages();
+        if !tree.is_tree(pages) || !opened.is_untouched(found) {
             return Ok(false);
         }
         if let Some((block, _)) = found.active {

@@ -26,7 +26,8 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
     ) -> Result<bool, Fault<F::Error>> {
         self.unexplained_pages = 0;
         let opened = self.space.log.look_into(found)?;
-        if !opened.is_usable(found) {
+        let pages = self.space.log.geometry().pages();
+        if !found.summary.is_tree(pages) || !opened.is_usable(found) {
             return Ok(false);
         }
         self.space.checkpoints.go_on_from(found, &opened);

@@ -80,10 +80,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
             }
         };
         let inner_nodes_max = self.space.log.geometry().pages().saturating_mul(NODES_BY_PAGE);
-        if self.height == 0
-            || !(1..=HEIGHT_MAX).contains(&tree.height)
-            || tree.nodes > inner_nodes_max
-        {
+        if self.height == 0 || tree.height > HEIGHT_MAX || !tree.is_tree(inner_nodes_max) {
             return Ok(false);
         }
         self.space.restart(found.header.identity, from, sequence);
