@@ -54,5 +54,6 @@ mod torn;
 mod trusting;
 mod unmarked;
 mod victims;
+mod voided;
 mod wear;
 mod whole;

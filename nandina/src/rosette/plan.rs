@@ -50,6 +50,7 @@ pub(super) fn planned(
         path: 1,
         height: 1,
         parts,
+        ends_sessions: false,
         options,
         wear: options::wear_of(options),
         trims: true,

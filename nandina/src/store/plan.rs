@@ -102,6 +102,7 @@ fn planned<S: Placement>(
         path,
         height,
         parts,
+        ends_sessions: S::Kind::CHECKPOINTS_END_SESSIONS,
         options,
         wear,
         trims: S::TRIMS,
@@ -146,10 +147,10 @@ fn planned<S: Placement>(
             options.verify,
             options.wear_of::<S>(),
             block_pages,
-        ) + if has_area {
-            checkpoint::cost(parts, block_pages, options.verify)
-        } else {
-            0
+        ) + match parts {
+            _ if !has_area => 0,
+            _ if S::Kind::CHECKPOINTS_END_SESSIONS => checkpoint::voiding_cost(options.verify),
+            _ => checkpoint::cost(parts, block_pages, options.verify),
         },
     })
 }

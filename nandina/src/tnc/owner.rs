@@ -58,8 +58,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
     }
 
     fn move_cost(&self, beside: u32) -> u32 {
-        let log = &self.space.log;
-        self.means().move_cost(self.height, beside, log.verifies(), log.blocks.wear())
+        self.means().move_cost(self.height, beside, &self.writing())
     }
 
     fn limit_pages(&self) -> u32 {

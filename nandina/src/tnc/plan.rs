@@ -3,7 +3,7 @@
 use super::form::{self, Form, SLOTS_MIN, Size, commit_pages, height_max};
 use super::live::Live;
 use super::mount::is_journal;
-use super::room::{JOURNAL_BLOCKS, Means};
+use super::room::{JOURNAL_BLOCKS, Means, Writing};
 use super::{Tnc, TncIndex};
 use crate::blocks::{Validity, Victims, Wear};
 use crate::engine::{
@@ -294,8 +294,11 @@ impl System for Tnc {
             gc_step_least: means.move_cost(
                 size.height,
                 MOVED_ALONG_MAX,
-                options.verify,
-                wear_of(options),
+                &Writing {
+                    verify: options.verify,
+                    wear: wear_of(options),
+                    checkpoints: options.checkpoints.is_some(),
+                },
             ),
         })
     }

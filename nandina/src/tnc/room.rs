@@ -10,6 +10,7 @@ use crate::blocks::Wear;
 use crate::error::Fault;
 use crate::flash::Flash;
 use crate::gc::{self, PageOwner};
+use crate::log::checkpoint::voiding_cost;
 use crate::space::{Extent, MOVED_ALONG_MAX};
 
 /// Pages of a change beside those of a commit.
@@ -46,6 +47,25 @@ pub struct Means {
     pub extent: Extent,
     /// Nodes that RAM has room for.
     pub slots: usize,
+}
+
+/// What the chip operations of programs follow from.
+pub struct Writing {
+    pub verify: bool,
+    pub wear: Wear,
+    /// A checkpoint may have to be made void before a block is opened.
+    pub checkpoints: bool,
+}
+
+impl Writing {
+    /// Chip operations to program this many pages.
+    fn cost(&self, programs: u32, block_pages: u32) -> u32 {
+        let erases = programs / block_pages + 2;
+        let voiding = if self.checkpoints { voiding_cost(self.verify) } else { 0 };
+        programs * (1 + u32::from(self.verify))
+            + erases * (1 + self.wear.reads_by_erase())
+            + voiding
+    }
 }
 
 impl Means {
@@ -174,12 +194,10 @@ impl Means {
     /// Chip operations of one move with `beside` other nodes moving along.
     ///
     /// What is dirty is committed before; then the nodes of a page, their paths, and the others.
-    pub fn move_cost(&self, height: u8, beside: u32, verify: bool, wear: Wear) -> u32 {
+    pub fn move_cost(&self, height: u8, beside: u32, writing: &Writing) -> u32 {
         let nodes = u32::from(height) * self.form.per_page as u32 + beside;
         let programs = commit_pages(&self.form, self.dirty_max(height)) + nodes + 1;
-        let erases = programs / self.extent.block_pages + 2;
-        let reads = 2 + 3 * nodes;
-        reads + programs * (1 + u32::from(verify)) + erases * (1 + wear.reads_by_erase())
+        2 + 3 * nodes + writing.cost(programs, self.extent.block_pages)
     }
 
     /// The limit in pages, if each is full.
@@ -270,11 +288,15 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Chip operations of a commit now, at most.
     pub(super) fn commit_cost(&self) -> u32 {
+        self.writing().cost(self.commit_pages() + 1, self.space.log.block_pages())
+    }
+
+    /// How pages are written.
+    pub(super) fn writing(&self) -> Writing {
         let log = &self.space.log;
-        let programs = self.commit_pages() + 1;
-        let erases = programs / log.block_pages() + 2;
-        programs * (1 + u32::from(log.verifies()))
-            + erases * (1 + log.blocks.wear().reads_by_erase())
+        let (verify, wear, checkpoints) =
+            (log.verifies(), log.blocks.wear(), log.medium.checkpoints);
+        Writing { verify, wear, checkpoints }
     }
 
     /// Whether a commit would free pages of the journal, or has nodes to write.

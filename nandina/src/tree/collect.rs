@@ -15,6 +15,7 @@ use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{self, Collector, PageOwner};
 use crate::log::Log;
+use crate::log::checkpoint::voiding_cost;
 use crate::node::SAME_PAGE;
 
 use crate::space::{Checkpointing, Kind, MOVED_ALONG_MAX, Moves, RETIRED_MAX};
@@ -80,8 +81,14 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for TreeIndex<'b, F, S> {
     fn move_cost(&self, beside: u32) -> u32 {
         let path = S::path_pages(self.height);
         let (verify, wear) = (self.space.log.verifies(), self.space.log.blocks.wear());
+        let checkpoint = match S::Kind::CHECKPOINTS_END_SESSIONS {
+            false => CheckpointsOf::<S>::cost(&self.space),
+            // No move writes one.
+            true if self.space.log.medium.checkpoints => voiding_cost(verify),
+            true => 0,
+        };
         move_cost(self.height, path, beside, verify, wear, self.space.log.block_pages())
-            + CheckpointsOf::<S>::cost(&self.space)
+            + checkpoint
     }
 
     fn limit_pages(&self) -> u32 {

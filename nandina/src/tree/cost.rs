@@ -17,6 +17,8 @@ pub struct Bounds<'p> {
     pub height: u8,
     /// Pages of a checkpoint, or 0.
     pub parts: u32,
+    /// Only the end of a session writes one.
+    pub ends_sessions: bool,
     pub options: &'p Options,
     pub wear: Wear,
     /// Each level may be divided by itself.
@@ -54,7 +56,11 @@ impl Bounds<'_> {
         let programs = moved + spare_moves * path + operation + staged;
         let block_pages = u64::from(self.extent.block_pages);
         // At most one for each block that is opened, and the one that was due before.
-        let checkpoints = if self.parts > 0 { programs.div_ceil(block_pages) + 2 } else { 0 };
+        let (checkpoints, voiding) = match self.parts {
+            0 => (0, 0),
+            _ if self.ends_sessions => (0, u64::from(checkpoint::VOIDING)),
+            _ => (programs.div_ceil(block_pages) + 2, 0),
+        };
         let programs = programs + checkpoints * u64::from(self.parts + 1);
         // Each move reads its page, goes down to it, and may find nodes displaced from their
         // buffers. Once the reserve is touched, a victim is looked for among all valid pages.
@@ -78,7 +84,7 @@ impl Bounds<'_> {
             _ => moved,
         };
         let blocks = self.parts.div_ceil(self.extent.block_pages);
-        let checkpoint_erases = checkpoints * u64::from(erases_max(blocks));
+        let checkpoint_erases = checkpoints * u64::from(erases_max(blocks)) + voiding;
         let verifies = if self.options.verify { programs + checkpoint_erases } else { 0 };
         let reads = (looked_at + spare_moves) * by_move + way_reads + search + searched + verifies;
         let erases = programs.div_ceil(block_pages) + checkpoint_erases;

@@ -34,7 +34,7 @@ pub use found::Checkpoint;
 pub use opened::Opened;
 pub use page::Summary;
 use page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix};
-pub use size::{cost, parts, parts_most, search_in_vain};
+pub use size::{VOIDING, cost, parts, parts_most, search_in_vain, voiding_cost};
 pub use stream::Stream;
 
 use super::{Label, Log, Source};

@@ -4,7 +4,7 @@
 
 use super::area::{AREA_MAX, blocks_for, erases_max};
 use super::page::{self, HEAD_BYTES, PREFIX_BYTES};
-use super::{LIST_MAX, Stream};
+use super::{ANCHORS, LIST_MAX, Stream};
 use crate::flash::Geometry;
 use crate::log::LOST_MAX;
 use crate::node::PageLayout;
@@ -44,6 +44,16 @@ pub fn parts_most(geometry: &Geometry, layout: &PageLayout, block_pages: u32) ->
 /// previous one, and of both anchors. With `verify` each is read back.
 pub const fn cost(parts: u32, block_pages: u32, verify: bool) -> u32 {
     (parts + 1 + erases_max(parts.div_ceil(block_pages))) * (1 + verify as u32)
+}
+
+/// The most erases that make a checkpoint void if no block fails.
+///
+/// They are that of its first block; or, if a mount did not use it, those of both anchors.
+pub const VOIDING: u32 = ANCHORS.len() as u32;
+
+/// The chip operations of these. With `verify` a page of each block is read.
+pub const fn voiding_cost(verify: bool) -> u32 {
+    VOIDING * (1 + verify as u32)
 }
 
 /// Reads to find a checkpoint of `parts` pages that leads nowhere.
