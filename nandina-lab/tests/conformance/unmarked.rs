@@ -3,6 +3,8 @@
 //! The page stays unstable, and no later mount knows that the block is bad. All mounts must decide
 //! about the page as the first one did.
 
+use std::ops::Range;
+
 use nandina::flash::Flash;
 use nandina::store::Description;
 use nandina::{Index, System};
@@ -107,4 +109,114 @@ impl Check for DecidedOnce {
 #[test]
 fn a_torn_page_of_a_block_that_stays_unmarked_is_decided_on_once() {
     for_every_system(&DecidedOnce);
+}
+
+/// Anchors can no more be erased, and a checkpoint is to be made void.
+///
+/// The first page of a session, which was torn, shows one mount that the checkpoint is outdated. The
+/// next one does not see it.
+struct WornAnchors;
+
+impl WornAnchors {
+    /// Returns whether a page was torn behind a checkpoint.
+    fn live<S: System>(
+        case: &Case,
+        (records, left): (u32, u32),
+        (first, changes): (Shown, u32),
+        worn: Range<u32>,
+        ram: &mut [u8],
+    ) -> Result<bool, String> {
+        let mut chip = filled::<S>(case, records, ram)?;
+        let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
+        index.insert(&key(0), &value(0, 1)).map_err(text)?;
+        index.checkpoint().map_err(text)?;
+        end(index);
+        let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
+        if !index.statistics().from_checkpoint {
+            return Err("no checkpoint was written".into());
+        }
+        let mut model = contents(&mut index).map_err(text)?;
+        index.flash().left.set(Some(left));
+        let torn = key(records / 2);
+        for version in 1..5 {
+            if index.insert(&torn, &value(records / 2, version)).is_err() {
+                break;
+            }
+            model.insert(torn.to_vec(), value(records / 2, version).to_vec());
+        }
+        drop(index);
+        chip.left.set(None);
+        if chip.hidden.is_none() {
+            return Ok(false);
+        }
+        (chip.worn, chip.shown) = (worn.clone(), first);
+        for (turn, shown) in [Shown::Erased, Shown::Written, Shown::Both].into_iter().enumerate() {
+            let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
+            if turn == 0 {
+                let seen = index.get(&torn).map_err(text)?.map(<[u8]>::to_vec);
+                model.insert(torn.to_vec(), seen.ok_or("the record is gone")?);
+            }
+            if contents(&mut index).map_err(text)? != model {
+                return Err(format!("mount {turn}: the records are others"));
+            }
+            for at in 0..changes {
+                let (number, version) = ((records / 2 + 1 + at) % records, 100 * turn as u32 + at);
+                index.insert(&key(number), &value(number, version)).map_err(text)?;
+                model.insert(key(number).to_vec(), value(number, version).to_vec());
+            }
+            drop(index);
+            chip.shown = shown;
+        }
+        // The anchor that is left leads to the next checkpoint, and the other one is passed over.
+        let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
+        index.insert(&key(0), &value(0, 1000)).map_err(text)?;
+        model.insert(key(0).to_vec(), value(0, 1000).to_vec());
+        index.checkpoint().map_err(text)?;
+        end(index);
+        let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
+        if contents(&mut index).map_err(text)? != model {
+            return Err("the last mount: the records are others".into());
+        }
+        if index.statistics().from_checkpoint != (worn.len() == 1) {
+            return Err(format!("the last mount: {:?}", index.statistics()));
+        }
+        Ok(true)
+    }
+}
+
+impl Check for WornAnchors {
+    fn concerns(&self, system: &Description) -> bool {
+        system.checkpoints
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let mut case = Case::new(LONG).suited::<S>();
+        case.profile.capabilities.bad_blocks_per_mille = 100;
+        case.options.checkpoints = Some(2);
+        let mut ram = case.ram::<S>();
+        let mut torn = 0;
+        for records in Share::one_in(5).of((10..60).collect::<Vec<_>>()) {
+            for left in 0..4 {
+                for shown in [Shown::Written, Shown::Both, Shown::Erased] {
+                    for changes in [0, 1, 3, 40, 150] {
+                        // The anchors are blocks 0 and 1.
+                        for worn in [0..2, 0..1, 1..2] {
+                            let (turn, shows) = ((records, left), (shown, changes));
+                            let lived = Self::live::<S>(&case, turn, shows, worn.clone(), &mut ram);
+                            torn += u32::from(lived.map_err(|what| {
+                                let visible = shown == Shown::Written;
+                                format!("{turn:?}, {visible}, {changes}, {worn:?}: {what}")
+                            })?);
+                        }
+                    }
+                }
+            }
+        }
+        if torn == 0 { Err("nothing was torn".into()) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn a_checkpoint_whose_anchors_can_no_more_be_erased_hides_no_change() {
+    for_every_system(&WornAnchors);
 }

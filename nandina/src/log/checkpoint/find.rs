@@ -46,12 +46,18 @@ impl Checkpoints {
         for (which, anchor) in ANCHORS.into_iter().enumerate() {
             if !log.blocks.is_bad(anchor)
                 && let Some(found) = last_anchor(log, anchor)?
-                && newest.as_ref().is_none_or(|(_, before)| before.number < found.number)
             {
-                newest = Some((which, found));
+                self.leads_to[which] = Some(found.block);
+                if newest.as_ref().is_none_or(|(_, before)| before.number < found.number) {
+                    newest = Some((which, found));
+                }
             }
         }
         let Some((which, Anchor { number, block, page })) = newest else { return Ok(None) };
+        // The other anchor leads nowhere: the first block of its checkpoint was erased before this
+        // one was written. An anchor that can no more be erased must not stay the one with the
+        // highest number.
+        self.number = number;
         // Of one size they are looked for as a whole.
         let stride = if S::HAS_FIXED_SIZE { parts_of(log, stream) } else { 1 };
         let mut end = match log.block_pages() / stride {

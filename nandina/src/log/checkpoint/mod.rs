@@ -68,6 +68,8 @@ pub struct Checkpoints {
     ///
     /// `None` after a mount without a checkpoint.
     anchor: Option<(usize, u32)>,
+    /// The blocks to which the anchors lead, as far as they are known.
+    leads_to: [Option<BlockNumber>; ANCHORS.len()],
     /// The anchors may lead to a checkpoint that the mount did not use.
     ///
     /// None of its blocks may be opened until the anchors are erased.
@@ -128,6 +130,7 @@ impl Checkpoints {
             every,
             last,
             anchor,
+            leads_to: [None; ANCHORS.len()],
             stale,
             blocks,
             held: 0,
@@ -148,8 +151,11 @@ impl Checkpoints {
     }
 
     /// Forgets the checkpoints on the chip: one is due.
+    ///
+    /// What the anchors say stays known: they may still say it when they were erased.
     pub fn forget<F: Flash>(&mut self, log: &mut Log<'_, F>) {
-        *self = Self::unknown(self.every, self.blocks);
+        let Self { leads_to, number, .. } = *self;
+        *self = Self { leads_to, number, ..Self::unknown(self.every, self.blocks) };
         self.reserve_anchors(log);
     }
 
@@ -390,6 +396,17 @@ impl Checkpoints {
     /// Erases both anchors, so that a mount finds no checkpoint.
     pub fn erase_anchors<F: Flash>(&mut self, log: &mut Log<'_, F>) -> Result<(), Fault<F::Error>> {
         erase_anchors(log)?;
+        for (anchor, led) in ANCHORS.into_iter().zip(core::mem::take(&mut self.leads_to)) {
+            // Without a mark it still leads to its checkpoint: then that has to go.
+            if let Some(block) = led
+                && log.blocks.is_bad(anchor)
+                && !log.is_marked(anchor)?
+                && log.blocks.is_empty(block)
+                && Some(block) != log.active_block()
+            {
+                log.erase_for_good(block)?;
+            }
+        }
         let usable = ANCHORS.iter().position(|&block| !log.blocks.is_bad(block));
         self.anchor = usable.map(|which| (which, 0));
         self.stale = false;
@@ -567,6 +584,7 @@ impl Checkpoints {
                 named.copy_from_slice(&block.0.to_le_bytes());
             }
             self.anchor = Some((which, place + 1));
+            self.leads_to[which] = area.first().copied();
             if program_area(log, ANCHORS[which], place)? {
                 return Ok(true);
             }
