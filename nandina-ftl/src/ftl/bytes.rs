@@ -190,6 +190,14 @@ impl Suspects {
         }
     }
 
+    /// Lists `block` in place of the last of those that `is_replaced` selects.
+    pub fn replace(&mut self, is_replaced: impl Fn(BlockNumber) -> bool, block: BlockNumber) {
+        let mut listed = self.list[..self.count].iter_mut();
+        if let Some(last) = listed.rfind(|it| is_replaced(BlockNumber(it.block))) {
+            last.block = block.0;
+        }
+    }
+
     /// Writes them into the area of a page. There is room: it was checked at the mount.
     pub fn write(&self, area: &mut [u8]) {
         area.fill(0);

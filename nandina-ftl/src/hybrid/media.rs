@@ -218,6 +218,11 @@ impl<'b, F: Flash> Media<'b, F> {
         Ok(())
     }
 
+    /// Whether a block was given up that the chip has not marked.
+    pub fn is_unmarked(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
+        Ok(self.blocks.is_bad(block) && !self.flash.is_bad(block).map_err(Fault::Device)?)
+    }
+
     /// Asks the chip to mark the blocks that were given up and hold nothing.
     pub fn mark_bad_blocks(&mut self) -> Result<(), Fault<F::Error>> {
         if !self.unmarked {

@@ -16,7 +16,8 @@
 //!    leaves another suspect, but that one is merged before the next conversion. A block is listed
 //!    once, however often a cut leaves it, and of the free ones one is listed: so the list stays
 //!    short.
-//! 5. A list without suspects is programmed.
+//! 5. A list without suspects is programmed; but for those whose block can neither be erased nor
+//!    marked as bad: at any mount their pages may be read.
 //!
 //! A page whose program failed is listed as well, at once, unless its block holds nothing else.
 
@@ -33,6 +34,9 @@ use crate::ftl::FtlError;
 use crate::ftl::bytes::{Suspect, Suspects};
 use crate::ftl::error::damage_of;
 use crate::ftl::mount::LOOKS;
+
+/// Programs of a list of suspects that may fail before the one behind which blocks are erased.
+const LISTING: u64 = 8;
 
 impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// Settles, unless that is done.
@@ -88,7 +92,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 written => written?,
             }
             self.erase_leftovers()?;
-            let suspects = self.without_free_blocks();
+            let suspects = self.lasting_suspects(true)?;
             if suspects != self.suspects && !suspects.all().is_empty() {
                 self.suspects = suspects;
                 self.write_own(0)?;
@@ -96,12 +100,16 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             for is_converted in [false, true] {
                 for block in suspects.all().iter().map(|suspect| BlockNumber(suspect.block)) {
                     let is_converting = self.summary.entry_of(block).is_some();
-                    if is_converting == is_converted && !self.media.blocks.is_empty(block) {
+                    if is_converting == is_converted && self.media.blocks.valid_in(block) > 0 {
                         self.empty(block)?;
                     }
                 }
             }
-            self.suspects = Suspects::default();
+            self.suspects = self.lasting_suspects(false)?;
+            if !self.suspects.all().is_empty() {
+                // A mount must not take this for the list before the erases.
+                self.media.sequence += 2 * LISTING;
+            }
             self.write_own(0)?;
         }
         self.media.mark_bad_blocks()?;
@@ -124,21 +132,28 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// once: a chip without its reserve can do no better. Cost: a read for each of them, [`LOOKS`]
     /// for each that is blank.
     pub(super) fn hold_leftovers(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
-        let blocks = &self.media.blocks;
-        let mut listed = self.suspects.all().iter().map(|suspect| BlockNumber(suspect.block));
-        let is_any_listed = listed.any(|block| blocks.is_empty(block));
-        let mut leftover = None;
+        let (blocks, suspects) = (&self.media.blocks, self.suspects);
+        // One whose erase failed at an earlier mount is held alone.
+        let is_any_listed = suspects.all().iter().any(|suspect| {
+            let is_of_last_list = self.newest <= suspect.to.saturating_add(LISTING);
+            is_of_last_list && blocks.is_empty(BlockNumber(suspect.block))
+        });
+        let (mut leftover, mut holds) = (None, false);
         for block in self.media.blocks.all() {
             if !self.media.blocks.is_empty(block) || self.media.is_clean(block) {
                 continue;
             }
-            if is_any_listed || !self.is_blank(self.media.page_at(block, 0))? {
+            let is_listed = suspects.all().iter().any(|suspect| suspect.block == block.0);
+            if is_any_listed || is_listed || !self.is_blank(self.media.page_at(block, 0))? {
                 self.media.blocks.set_stuck(block);
                 self.media.blocks.set_reserved(block, true);
-                leftover = Some(block);
+                holds = true;
+                if !is_listed {
+                    leftover = Some(block);
+                }
             }
         }
-        if leftover.is_some() && self.media.blocks.next_free(None, &[]).is_none() {
+        if holds && self.media.blocks.next_free(None, &[]).is_none() {
             self.erase_leftovers()?;
             return Ok(None);
         }
@@ -150,17 +165,31 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         for block in self.media.blocks.all() {
             if self.media.blocks.take_stuck(block) {
                 self.media.blocks.set_reserved(block, false);
-                self.media.erase(block)?;
+                if !self.media.erase(block)? {
+                    // The one that is listed stands for all of them.
+                    let blocks = &self.media.blocks;
+                    let is_free = |of| blocks.valid_in(of) == 0 && !blocks.is_bad(of);
+                    self.suspects.replace(is_free, block);
+                }
             }
         }
         self.media.mark_bad_blocks()
     }
 
-    /// The suspects with pages that count.
-    fn without_free_blocks(&self) -> Suspects {
-        let (blocks, mut suspects) = (&self.media.blocks, self.suspects);
-        suspects.keep(|block| blocks.valid_in(block) > 0);
-        suspects
+    /// The suspects that are still to be listed; if `counted`, those with pages that count as well.
+    ///
+    /// Where a block can neither be erased nor marked as bad, what it holds may be read at any mount
+    /// now and then.
+    fn lasting_suspects(&mut self, counted: bool) -> Result<Suspects, Fault<F::Error>> {
+        let mut lasting = Suspects::default();
+        for &suspect in self.suspects.all() {
+            let block = BlockNumber(suspect.block);
+            let counts = counted && self.media.blocks.valid_in(block) > 0;
+            if counts || self.media.is_unmarked(block)? {
+                lasting.add(suspect);
+            }
+        }
+        Ok(lasting)
     }
 
     /// Lists the suspects that are free now as one, up to `to`, if their list is the newest page.
@@ -197,14 +226,25 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         if self.media.blocks.valid_in(block) == 0 {
             return Ok(());
         }
-        self.suspects = self.without_free_blocks();
+        self.suspects = self.lasting_suspects(true)?;
         let to = self.media.sequence;
         self.list(Suspect { block: block.0, from: to - 1, to })?;
         self.write_own(1)
     }
 
     /// Adds a suspect.
+    ///
+    /// Where there is no room, one of a block that could not be erased is listed no more.
     fn list(&mut self, suspect: Suspect) -> Result<(), Fault<F::Error>> {
+        if self.suspects.all().len() == SUSPECTS {
+            let (blocks, number) = (&self.media.blocks, self.newest);
+            let is_old = |it: &Suspect| {
+                blocks.valid_in(BlockNumber(it.block)) == 0
+                    && it.to.saturating_add(LISTING) < number
+            };
+            let old = self.suspects.all().iter().find(|it| is_old(it)).map(|it| it.block);
+            self.suspects.keep(|block| Some(block.0) != old);
+        }
         let has_room = self.suspects.all().len() < SUSPECTS && self.suspects.add(suspect);
         if has_room { Ok(()) } else { Err(Fault::NoRoom { limit_pages: self.logical_pages }) }
     }

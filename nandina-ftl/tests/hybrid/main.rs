@@ -18,6 +18,7 @@ mod small;
 mod transit;
 #[path = "../tree/mod.rs"]
 mod tree;
+mod unmarked;
 
 use chips::{CHIP, FAILING, Share, is_full, seeds};
 

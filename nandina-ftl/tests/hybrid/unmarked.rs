@@ -1,0 +1,207 @@
+//! A chip without marks for bad blocks, on which the block with a torn page can no more be erased.
+//!
+//! The page stays unstable, and no later mount knows that the block is bad. All mounts must decide
+//! about the page as the first one did.
+
+use core::cell::Cell;
+
+use nandina::flash::{BlockNumber, Flash, PageNumber, Profile, Reading};
+use nandina_ftl::LogicalPages;
+use nandina_ftl::hybrid::{
+    Bast, Block, Buffer, Fast, Hybrid, Policy, SequentialRule, Transit, logical_pages_max,
+    ram_needed,
+};
+use nandina_lab::hand_on;
+use nandina_sim::{Chip, ChipError};
+
+use crate::{FAILING, Share};
+
+/// The result of reads of the hidden page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Shown {
+    Erased,
+    Written,
+    /// One of the two at random.
+    Both,
+}
+
+/// A chip that tears one program and loses power there.
+///
+/// The block of the torn page fails from then on, and takes no mark.
+#[derive(Clone)]
+struct Torn {
+    chip: Chip,
+    /// Programs until one is torn.
+    left: Cell<Option<u32>>,
+    hidden: Option<PageNumber>,
+    shown: Shown,
+    reads: u64,
+}
+
+impl Flash for Torn {
+    type Error = ChipError;
+
+    hand_on!(chip: geometry, capabilities, rewrite, overwrite, is_bad);
+
+    fn read(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        spare: &mut [u8],
+    ) -> Result<Reading, ChipError> {
+        self.reads += 1;
+        let reading = self.chip.read(page, main, spare);
+        let is_written = match self.shown {
+            Shown::Erased => false,
+            Shown::Written => true,
+            Shown::Both => self.reads.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 63 == 1,
+        };
+        if self.hidden == Some(page) && !is_written {
+            main.fill(0xFF);
+            spare.fill(0xFF);
+        }
+        reading
+    }
+
+    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        self.chip.program(page, main, spare)?;
+        if self.left.get() == Some(0) {
+            self.left.set(None);
+            self.hidden = Some(page);
+            return Err(ChipError::PowerLost);
+        }
+        self.left.set(self.left.get().map(|left| left - 1));
+        Ok(())
+    }
+
+    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        if self.is_worn(block) {
+            Err(ChipError::EraseFailed(block))
+        } else {
+            self.chip.erase(block)
+        }
+    }
+
+    fn mark_bad(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        if self.is_worn(block) {
+            Err(ChipError::EraseFailed(block))
+        } else {
+            self.chip.mark_bad(block)
+        }
+    }
+}
+
+impl Torn {
+    fn is_worn(&self, block: BlockNumber) -> bool {
+        self.hidden.is_some_and(|page| self.geometry().block_of(page) == block)
+    }
+}
+
+/// A page of the size of the chip's, with a version of its number.
+fn content(logical: u32, version: u32, bytes: usize) -> Vec<u8> {
+    let mut page = vec![logical as u8; bytes];
+    page[..4].copy_from_slice(&version.to_le_bytes());
+    page
+}
+
+fn expect<P: Policy>(ftl: &mut Hybrid<'_, &mut Torn, P>, model: &[Vec<u8>], what: &str) {
+    let mut page = vec![0; ftl.page_bytes()];
+    for (logical, expected) in (0..).zip(model) {
+        let found = ftl.read(logical, &mut page);
+        assert_eq!(found, Ok(true), "{what}: page {logical}");
+        assert!(page == *expected, "{what}: page {logical} has another content");
+    }
+}
+
+/// Tears a write in one program, and mounts often. Returns whether a page was torn.
+fn live<P: Policy + Copy>(
+    (profile, policy, before): (&Profile, P, u32),
+    left: u32,
+    changes: u32,
+    what: &str,
+) -> bool {
+    let (geometry, capabilities) = (profile.geometry, profile.capabilities);
+    let pages = logical_pages_max(&geometry, &capabilities, &policy) * 2 / 3;
+    let mut ram = vec![0; ram_needed(&geometry, &capabilities, &policy, pages)];
+    let mut chip = Torn {
+        chip: Chip::new(*profile),
+        left: Cell::new(None),
+        hidden: None,
+        shown: Shown::Written,
+        reads: 0,
+    };
+    let mut ftl = Hybrid::format(&mut chip, policy, pages, &mut ram).unwrap();
+    let bytes = ftl.page_bytes();
+    let mut model: Vec<_> = (0..pages).map(|logical| content(logical, 0, bytes)).collect();
+    for (logical, page) in (0..).zip(&model) {
+        ftl.write(logical, page).unwrap();
+    }
+    let write = |ftl: &mut Hybrid<'_, &mut Torn, P>, turn: u32, model: &mut [Vec<u8>]| {
+        let logical = turn * 13 % pages;
+        let page = content(logical, turn, bytes);
+        let done = ftl.write(logical, &page);
+        if done.is_ok() {
+            model[logical as usize] = page;
+        }
+        (logical, done.is_ok())
+    };
+    for turn in 1..before {
+        assert!(write(&mut ftl, turn, &mut model).1, "{what}");
+    }
+    ftl.flash().left.set(Some(left));
+    let mut turns = before..before + 40;
+    let torn = turns.find_map(|turn| {
+        let (logical, is_done) = write(&mut ftl, turn, &mut model);
+        (!is_done).then_some(logical)
+    });
+    chip.left.set(None);
+    let Some(torn) = torn.filter(|_| chip.hidden.is_some()) else { return false };
+    chip.shown = Shown::Both;
+    let mut ftl = Hybrid::open(&mut chip, policy, pages, &mut ram).unwrap();
+    let mut page = vec![0; bytes];
+    assert!(ftl.read(torn, &mut page).unwrap(), "{what}");
+    model[torn as usize] = page;
+    expect(&mut ftl, &model, what);
+    let mut turn = 1000;
+    for _ in 0..changes {
+        turn += 1 + u32::from((turn + 1) * 13 % pages == torn);
+        assert!(write(&mut ftl, turn, &mut model).1, "{what}");
+    }
+    let shows = [Shown::Both, Shown::Written, Shown::Erased, Shown::Both];
+    for (mount, shown) in shows.into_iter().cycle().take(12).enumerate() {
+        chip.shown = shown;
+        let what = format!("{what}, mount {mount}");
+        let mut ftl = Hybrid::open(&mut chip, policy, pages, &mut ram).unwrap();
+        expect(&mut ftl, &model, &what);
+        if mount % 2 == 1 {
+            for _ in 0..changes.min(5) {
+                turn += 1 + u32::from((turn + 1) * 13 % pages == torn);
+                assert!(write(&mut ftl, turn, &mut model).1, "{what}");
+            }
+            expect(&mut ftl, &model, &what);
+        }
+    }
+    true
+}
+
+fn live_everywhere<P: Policy + Copy>(name: &str, policy: P) {
+    let mut torn = 0;
+    for before in Share::one_in(6).of((1..60).collect::<Vec<_>>()) {
+        for left in 0..12 {
+            for changes in [1, 7, 40] {
+                let what = format!("{name}: {before}, {left}, {changes}");
+                torn += u32::from(live((&FAILING, policy, before), left, changes, &what));
+            }
+        }
+    }
+    assert!(torn > 50, "{name}: {torn} programs were torn");
+}
+
+#[test]
+fn a_torn_page_of_a_block_that_stays_unmarked_is_decided_on_once() {
+    let fast = Fast { log_blocks: 3, sequential: SequentialRule::FirstPage };
+    live_everywhere("block", Block);
+    live_everywhere("bast", Bast { log_blocks: 3 });
+    live_everywhere("fast", fast);
+    live_everywhere("transit", Transit { over: Block, buffer: Buffer::as_printed(2) });
+}
