@@ -79,12 +79,14 @@ impl Blocks<'_> {
     /// candidate: the caller has to read its erase count.
     pub fn rested(&mut self, active: Option<BlockNumber>, sequence: u32) -> Option<BlockNumber> {
         if self.counts_erases() {
-            let least = self.best(Choice::Rest, |block| Some(block) == active);
-            let least = least.unwrap_or_else(|| {
-                let resting = self.all().filter(|&block| self.may_rest(block, active));
-                resting.min_by_key(|&block| self.erase_count(block))
-            });
-            return least.filter(|&block| self.most_erased - self.erase_count(block) > WEAR_GAP);
+            // Few blocks lag behind, and comparing counts is faster than looking for a valid page.
+            let lags = |&block: &BlockNumber| self.most_erased - self.erase_count(block) > WEAR_GAP;
+            if let Some(best) = self.best(Choice::Rest, |block| Some(block) == active) {
+                return best.filter(lags);
+            }
+            let lagging = self.all().filter(lags);
+            let resting = lagging.filter(|&block| self.may_rest(block, active));
+            return resting.min_by_key(|&block| self.erase_count(block));
         }
         // The count of programs determines the position of the hand, so that no mount resets it.
         let blocks = self.count();

@@ -291,14 +291,14 @@ impl<'b> Blocks<'b> {
     ///
     /// So the active block may be, but not one that is open beside it.
     pub fn is_empty(&self, block: BlockNumber) -> bool {
-        // Where it is counted, this is the shortest way to the most frequent result.
-        if (self.is_ordered() && self.has_valid(block)) || self.beside.is(block) {
+        // This is the shortest way to the most frequent result.
+        if self.has_valid(block) || self.beside.is(block) {
             return false;
         }
         let is_taken = self.has(block, Mark::Bad)
             || self.has(block, Mark::Reserved)
             || self.has(block, Mark::Held);
-        !is_taken && !self.has_valid(block)
+        !is_taken
     }
 
     const fn safe_pages(&self) -> u32 {

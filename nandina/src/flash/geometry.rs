@@ -3,6 +3,7 @@
 //! Distinct types keep page numbers and block numbers apart.
 
 use core::fmt;
+use core::ops::Range;
 
 /// Physical page number, counted over the whole chip from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -56,6 +57,12 @@ impl Geometry {
     /// The block that `page` lies in.
     pub const fn block_of(&self, page: PageNumber) -> BlockNumber {
         BlockNumber(page.0 / self.pages_per_block)
+    }
+
+    /// The numbers of the pages of `block`.
+    pub(crate) const fn pages_of(&self, block: BlockNumber) -> Range<u32> {
+        let first = block.0 * self.pages_per_block;
+        first..first + self.pages_per_block
     }
 
     /// The page at `index` of `block`.

@@ -3,8 +3,10 @@
 //! Each page buffer remembers which page it holds, so that an operation never reads a page again
 //! while it is still buffered.
 
+use core::ops::Range;
+
 use crate::bytes::u32_at;
-use crate::flash::{BlockNumber, PageNumber};
+use crate::flash::PageNumber;
 
 /// Bytes of bookkeeping for each page buffer: the number of the page it holds.
 const HELD_BYTES: usize = 4;
@@ -112,9 +114,8 @@ impl<'b> Frames<'b> {
         }
     }
 
-    /// Frees the page buffers that hold pages of `block`, which is being erased.
-    pub fn forget_block(&mut self, block: BlockNumber, pages_per_block: u32) {
-        let pages = block.0 * pages_per_block..(block.0 + 1) * pages_per_block;
+    /// Frees the page buffers that hold one of `pages`, whose block is being erased.
+    pub fn forget_pages(&mut self, pages: &Range<u32>) {
         for frame in 0..self.count {
             if pages.contains(&self.held(frame)) {
                 self.release(frame);

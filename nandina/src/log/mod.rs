@@ -376,7 +376,7 @@ impl<'b, F: Flash> Log<'b, F> {
         if self.follows_hints() {
             self.blocks.untrack(block);
         }
-        self.frames.forget_block(block, self.geometry().pages_per_block);
+        self.frames.forget_pages(&self.geometry().pages_of(block));
         self.operations += 1;
         match self.flash.erase(block) {
             Ok(()) => {

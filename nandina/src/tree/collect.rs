@@ -195,13 +195,11 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let Some(node) = node_in::<S, F>(&self.space, frame, self.level(level)) else {
             return Ok(false);
         };
-        let pages = self.space.log.geometry().pages();
+        let pages = self.space.log.geometry().pages_of(block);
         let mut children =
             (0..node.count()).map(|slot| self.space.current_page(node.pointer(slot)));
         Ok(children.any(|child| {
-            child < pages
-                && self.block_of(child) == block
-                && self.space.log.blocks.is_valid(PageNumber(child))
+            pages.contains(&child) && self.space.log.blocks.is_valid(PageNumber(child))
         }))
     }
 
@@ -308,14 +306,13 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         // The buffer counts as changed, so that pages are read into others on the way.
         self.space.log.frames.forget(working);
         let above = u32::from(self.height - level).min(S::path_pages(self.height) - 1) as usize;
-        for slot in 0..self.node(working, level)?.count() {
-            let pointer = self.node(working, level)?.pointer(slot);
-            let rides = pointer != SAME_PAGE
-                && self.block_of(self.space.current_page(pointer)) == victim
-                && self.space.retirable() > RETIRED_MAX - MOVED_ALONG_MAX as usize + above
-                && self.space.room() > S::path_pages(self.height);
-            if !rides {
-                continue;
+        let mut from = 0;
+        while let Some((slot, pointer)) = self.child_in(working, level, victim, from)? {
+            from = slot + 1;
+            if self.space.retirable() <= RETIRED_MAX - MOVED_ALONG_MAX as usize + above
+                || self.space.room() <= S::path_pages(self.height)
+            {
+                break;
             }
             let frame = match self.space.load(pointer, spare) {
                 // The child stays where it is; the error is reported when its page itself is moved.
@@ -342,5 +339,24 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             }
         }
         Ok(())
+    }
+
+    /// The first child in `block`, from slot `from` on: its slot and its pointer.
+    ///
+    /// It is one of the node of `level` in `frame`.
+    fn child_in(
+        &self,
+        frame: usize,
+        level: u8,
+        block: BlockNumber,
+        from: usize,
+    ) -> Result<Option<(usize, u32)>, Fault<F::Error>> {
+        let node = self.node(frame, level)?;
+        // Every pointer of the node is compared: a division for each would take longer.
+        let pages = self.space.log.geometry().pages_of(block);
+        let mut children = (from..node.count()).map(|slot| (slot, node.pointer(slot)));
+        Ok(children.find(|&(_, pointer)| {
+            pointer != SAME_PAGE && pages.contains(&self.space.current_page(pointer))
+        }))
     }
 }
