@@ -3,7 +3,7 @@
 //! Everything comes from one seed and is independent of the system that does the work.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::mem::replace;
 
 use rand::seq::SliceRandom;
 use rand::{Rng, RngCore, SeedableRng};
@@ -81,6 +81,8 @@ pub struct Work {
     pub idle_steps: bool,
     keys: Vec<u8>,
     values: Vec<u8>,
+    /// The rank of each row's key.
+    ranks: Vec<u32>,
 }
 
 impl Work {
@@ -92,6 +94,13 @@ impl Work {
     /// The key of `row`.
     pub fn key(&self, row: u32) -> &[u8] {
         &self.keys[row as usize * self.key_bytes..][..self.key_bytes]
+    }
+
+    /// The rank of the key of `row` among the different keys, which are in order.
+    ///
+    /// It is below the number of rows. Whoever keeps something for each key needs no map of keys.
+    pub fn rank(&self, row: u32) -> usize {
+        self.ranks[row as usize] as usize
     }
 
     /// The value of `row`.
@@ -106,16 +115,19 @@ impl Work {
 
     /// The most records that exist at once.
     pub fn most_at_once(&self) -> u32 {
-        let (mut there, mut most) = (HashSet::new(), 0);
-        for operation in self.phases.iter().flat_map(|phase| &phase.operations) {
-            match *operation {
-                Operation::Insert(row) | Operation::Update(row) => there.insert(self.key(row)),
-                Operation::Delete(row) => there.remove(self.key(row)),
-                Operation::Lookup(_) | Operation::Scan { .. } => false,
+        let mut there = vec![false; self.rows()];
+        let (mut count, mut most) = (0, 0);
+        for &operation in self.phases.iter().flat_map(|phase| &phase.operations) {
+            let becomes = match operation {
+                Operation::Insert(_) | Operation::Update(_) => true,
+                Operation::Delete(_) => false,
+                Operation::Lookup(_) | Operation::Scan { .. } => continue,
             };
-            most = most.max(there.len());
+            let was = replace(&mut there[self.rank(operation.row())], becomes);
+            count = count + u32::from(becomes) - u32::from(was);
+            most = most.max(count);
         }
-        most as u32
+        most
     }
 
     /// Makes rows with the given keys and values, one after another, and no phase.
@@ -138,7 +150,13 @@ impl Work {
         if u32::try_from(rows).is_err() {
             return Err(LabError(format!("{rows} rows are too many: there may be 2^32 - 1")));
         }
-        Ok(Self { key_bytes, value_bytes, phases: Vec::new(), idle_steps: false, keys, values })
+        Ok(Self::of(key_bytes, value_bytes, keys, values))
+    }
+
+    /// Rows of these keys and values, and no phase.
+    fn of(key_bytes: usize, value_bytes: usize, keys: Vec<u8>, values: Vec<u8>) -> Self {
+        let (phases, ranks) = (Vec::new(), ranks(&keys, key_bytes));
+        Self { key_bytes, value_bytes, phases, idle_steps: false, keys, values, ranks }
     }
 
     /// Makes rows with distinct random keys and random values, and no phase.
@@ -156,18 +174,16 @@ impl Work {
             )));
         }
         let mut random = ChaCha8Rng::seed_from_u64(seed);
-        let mut seen = HashSet::with_capacity(rows as usize);
-        let mut keys = Vec::with_capacity(rows as usize * key_bytes);
-        let mut key = vec![0; key_bytes];
-        while seen.len() < rows as usize {
-            random.fill_bytes(&mut key);
-            if seen.insert(key.clone()) {
-                keys.extend_from_slice(&key);
-            }
+        let mut keys = vec![0; rows as usize * key_bytes];
+        // As many keys are drawn again as came more than once.
+        let mut drawn = 0;
+        while drawn < keys.len() {
+            keys[drawn..].chunks_exact_mut(key_bytes).for_each(|key| random.fill_bytes(key));
+            drawn = keep_first(&mut keys, key_bytes);
         }
         let mut values = vec![0; rows as usize * value_bytes];
         random.fill_bytes(&mut values);
-        Ok(Self { key_bytes, value_bytes, phases: Vec::new(), idle_steps: false, keys, values })
+        Ok(Self::of(key_bytes, value_bytes, keys, values))
     }
 
     /// The default work of `nandina compare`.
@@ -189,14 +205,12 @@ impl Work {
     /// The same phases over a user's records, inserted in the order of the file.
     pub fn from_records(records: &Records, seed: u64) -> Self {
         let rows = 0..records.len();
-        let mut work = Self {
-            key_bytes: records.key_bytes,
-            value_bytes: records.value_bytes,
-            phases: Vec::new(),
-            idle_steps: false,
-            keys: rows.clone().flat_map(|row| records.key(row)).copied().collect(),
-            values: rows.clone().flat_map(|row| records.value(row)).copied().collect(),
-        };
+        let mut work = Self::of(
+            records.key_bytes,
+            records.value_bytes,
+            rows.clone().flat_map(|row| records.key(row)).copied().collect(),
+            rows.clone().flat_map(|row| records.value(row)).copied().collect(),
+        );
         work.add_standard_phases(rows.map(|row| row as u32).collect(), seed);
         work
     }
@@ -205,9 +219,9 @@ impl Work {
         let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x5EED);
         let tenth = (arrival.len() / 10).max(1);
         // Where keys repeat, one row represents each key, so that no key is deleted twice.
-        let mut seen = HashSet::new();
-        let mut rows: Vec<u32> =
-            arrival.iter().copied().filter(|&row| seen.insert(self.key(row).to_vec())).collect();
+        let mut seen = vec![false; self.rows()];
+        let is_new = |&row: &u32| !replace(&mut seen[self.rank(row)], true);
+        let mut rows: Vec<u32> = arrival.iter().copied().filter(is_new).collect();
         rows.shuffle(&mut random);
         let mut pick = |count: usize, make: fn(u32) -> Operation| -> Vec<Operation> {
             (0..count).map(|_| make(rows[random.random_range(0..rows.len())])).collect()
@@ -231,5 +245,96 @@ impl Work {
         let mut order: Vec<u32> = (0..rows).collect();
         order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
         order
+    }
+}
+
+/// The rank of each of `keys`, of `key_bytes` each, among the different ones in order.
+fn ranks(keys: &[u8], key_bytes: usize) -> Vec<u32> {
+    let key = |row: u32| &keys[row as usize * key_bytes..][..key_bytes];
+    // The first bytes of two keys decide in most cases, as a number they do so fastest.
+    let first_bytes = |row: u32| {
+        let (mut first, bytes) = ([0; 8], key_bytes.min(8));
+        first[..bytes].copy_from_slice(&key(row)[..bytes]);
+        u64::from_be_bytes(first)
+    };
+    let rows = (keys.len() / key_bytes) as u32;
+    let mut order: Vec<(u64, u32)> = (0..rows).map(|row| (first_bytes(row), row)).collect();
+    if key_bytes <= 8 {
+        order.sort_unstable();
+    } else {
+        order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| key(a.1).cmp(key(b.1))));
+    }
+    let mut ranks = vec![0; rows as usize];
+    let mut rank = 0;
+    for pair in order.windows(2) {
+        rank += u32::from(key(pair[0].1) != key(pair[1].1));
+        ranks[pair[1].1 as usize] = rank;
+    }
+    ranks
+}
+
+/// Keeps each key where it comes first, one behind another. Returns how many bytes they take.
+fn keep_first(keys: &mut [u8], key_bytes: usize) -> usize {
+    let ranks = ranks(keys, key_bytes);
+    let mut seen = vec![false; ranks.len()];
+    let mut end = 0;
+    for (row, rank) in ranks.into_iter().enumerate() {
+        if !replace(&mut seen[rank as usize], true) {
+            let from = row * key_bytes;
+            keys.copy_within(from..from + key_bytes, end);
+            end += key_bytes;
+        }
+    }
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeSet, HashSet};
+
+    use super::*;
+
+    #[test]
+    fn ranks_are_the_places_of_keys_among_the_different_ones() {
+        for key_bytes in [1, 3, 8, 9, 12] {
+            let mut keys = vec![0; 300 * key_bytes];
+            ChaCha8Rng::seed_from_u64(3).fill_bytes(&mut keys);
+            // Few values, so that keys come often and differ in any byte.
+            keys.iter_mut().for_each(|byte| *byte %= 2);
+            let rows: Vec<&[u8]> = keys.chunks_exact(key_bytes).collect();
+            let different: Vec<&[u8]> =
+                rows.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+            let expected = rows.iter().map(|key| different.binary_search(key).unwrap() as u32);
+            assert_eq!(ranks(&keys, key_bytes), expected.collect::<Vec<_>>(), "{key_bytes} bytes");
+        }
+        assert!(ranks(&[], 4).is_empty());
+    }
+
+    #[test]
+    fn random_keys_are_the_first_different_ones_of_their_draws() {
+        for (rows, key_bytes) in [(128, 1), (1000, 2), (50, 5)] {
+            let mut random = ChaCha8Rng::seed_from_u64(7);
+            let (mut seen, mut keys) = (HashSet::new(), Vec::new());
+            while seen.len() < rows as usize {
+                let mut key = vec![0; key_bytes];
+                random.fill_bytes(&mut key);
+                if seen.insert(key.clone()) {
+                    keys.extend(key);
+                }
+            }
+            let mut values = vec![0; rows as usize * 4];
+            random.fill_bytes(&mut values);
+            let expected = Work::from_rows(key_bytes, 4, keys, values).unwrap();
+            assert_eq!(Work::random_rows(rows, key_bytes, 4, 7).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn records_at_once_are_counted_by_their_keys() {
+        let mut work = Work::from_rows(1, 0, vec![5, 5, 6, 7], Vec::new()).unwrap();
+        use Operation::{Delete, Insert, Lookup, Update};
+        let operations = vec![Insert(0), Update(1), Lookup(3), Insert(2), Delete(1), Delete(1)];
+        work.phases = vec![Phase::new("first", operations), Phase::new("then", vec![Insert(3)])];
+        assert_eq!(work.most_at_once(), 2);
     }
 }
