@@ -67,6 +67,7 @@ pub struct Done {
     pub(super) height: u8,
 }
 
+#[derive(Clone)]
 struct Runner<D> {
     device: D,
     run: CutRun,
@@ -74,6 +75,8 @@ struct Runner<D> {
     room: Room,
     model: Model,
     changes: Vec<Change>,
+    /// The number of the next change.
+    first: usize,
     done: Done,
 }
 
@@ -88,7 +91,7 @@ impl<D: Ground> Runner<D> {
         Index::<_, S>::format(begun.bus(), &options, &mut ram).map_err(text)?.close();
         drop(begun);
         let (model, changes, done) = (Model::new(), run.changes::<S>(), Done::default());
-        Ok(Self { device, run, ram, room, model, changes, done })
+        Ok(Self { device, run, ram, room, model, changes, first: 0, done })
     }
 
     /// Opens the index once more and compares it with the model.
@@ -230,6 +233,42 @@ impl<D: Ground> Runner<D> {
     }
 }
 
+impl<D: Ground> Runner<D> {
+    /// Continues the run up to a cut, and compares what it leaves.
+    ///
+    /// Does nothing after a cut that was never reached.
+    fn cut<S: System>(&mut self, point: CutPoint) -> Result<(), String> {
+        if self.done.ended {
+            return Ok(());
+        }
+        let torn = self.device.chip().fault_counters().torn;
+        let session = self.session::<S>(Some(point), self.first, self.changes.len())?;
+        self.done.tore = self.device.chip().fault_counters().torn > torn;
+        self.first += session.changes_done;
+        self.device.restore_power();
+        match session.cut {
+            Some(after) => self.recover::<S>(after),
+            None => {
+                self.done.ended = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// Shows after the last cut that the index still works.
+    fn end<S: System>(mut self) -> Result<Done, String> {
+        // Count the operations at which a further cut could come.
+        let next = self.session::<S>(None, self.first, CHANGES_BETWEEN)?;
+        self.done.next_session = next.chip_operations;
+        let last = self.session::<S>(None, self.first + CHANGES_BETWEEN, CHANGES_AFTER)?;
+        debug_assert!(last.cut.is_none());
+        self.compare::<S>()?;
+        self.done.faults = self.device.chip().fault_counters();
+        self.done.chip_operations = self.device.chip().counters().operations();
+        Ok(self.done)
+    }
+}
+
 /// Returns an error if the index met damaged pages that no cut explains.
 ///
 /// The index must be just opened.
@@ -250,30 +289,10 @@ pub fn cut_once<S: System, D: Ground>(
     cuts: &[CutPoint],
 ) -> Result<Done, String> {
     let mut runner = Runner::new::<S>(device, run)?;
-    let whole = runner.changes.len();
-    let mut first = 0;
     for &point in cuts {
-        let torn = runner.device.chip().fault_counters().torn;
-        let session = runner.session::<S>(Some(point), first, whole)?;
-        runner.done.tore = runner.device.chip().fault_counters().torn > torn;
-        first += session.changes_done;
-        let Some(after) = session.cut else {
-            runner.done.ended = true;
-            runner.device.restore_power();
-            break;
-        };
-        runner.device.restore_power();
-        runner.recover::<S>(after)?;
+        runner.cut::<S>(point)?;
     }
-    // Count the operations at which a further cut could come.
-    let mut probe = Runner { device: runner.device.clone(), ..runner };
-    probe.done.next_session = probe.session::<S>(None, first, CHANGES_BETWEEN)?.chip_operations;
-    let session = probe.session::<S>(None, first + CHANGES_BETWEEN, CHANGES_AFTER)?;
-    debug_assert!(session.cut.is_none());
-    probe.compare::<S>()?;
-    probe.done.faults = probe.device.chip().fault_counters();
-    probe.done.chip_operations = probe.device.chip().counters().operations();
-    Ok(probe.done)
+    runner.end::<S>()
 }
 
 /// Does `run` on `device`, cut in every way at every chip operation, once or twice.
@@ -328,12 +347,8 @@ pub(super) fn cut_shares<S: System, D: Ground>(
         if !shares.takes(operation) {
             return;
         }
-        let attempt = |cuts: &[CutPoint], report: &mut Report| {
+        let attempted = |cuts: &[CutPoint], done: Result<Done, String>, report: &mut Report| {
             report.runs += 1;
-            let done = match harsh {
-                true => harsh::cut_once::<S, D>(device.clone(), run, cuts),
-                false => cut_once::<S, D>(device.clone(), run, cuts),
-            };
             match done {
                 Ok(done) => {
                     report.add(done.faults, done.operations, done.chip_operations);
@@ -347,14 +362,35 @@ pub(super) fn cut_shares<S: System, D: Ground>(
         };
         for cut in CUTS {
             let point = CutPoint { operation, cut };
-            let Some(first) = attempt(&[point], report) else {
+            let harshly = |cuts: &[CutPoint]| harsh::cut_once::<S, D>(device.clone(), run, cuts);
+            // The run up to the first cut is done once, and continues from there with each second
+            // cut. What is random in hardships depends on both cuts.
+            let cut_first = || -> Result<Runner<D>, String> {
+                let mut runner = Runner::new::<S>(device.clone(), run)?;
+                runner.cut::<S>(point)?;
+                Ok(runner)
+            };
+            let runner = if harsh { None } else { Some(cut_first()) };
+            let done = match &runner {
+                None => harshly(&[point]),
+                Some(Ok(runner)) => runner.clone().end::<S>(),
+                Some(Err(what)) => Err(String::clone(what)),
+            };
+            let Some(first) = attempted(&[point], done, report) else {
                 return;
             };
             if mode == Mode::Exhaustive {
                 for operation in shares.seconds(operation, first.next_session) {
                     for cut in CUTS {
-                        let Some(second) = attempt(&[point, CutPoint { operation, cut }], report)
-                        else {
+                        let again = CutPoint { operation, cut };
+                        let done = match &runner {
+                            Some(Ok(runner)) => {
+                                let mut runner = runner.clone();
+                                runner.cut::<S>(again).and_then(|()| runner.end::<S>())
+                            }
+                            _ => harshly(&[point, again]),
+                        };
+                        let Some(second) = attempted(&[point, again], done, report) else {
                             return;
                         };
                         if cut == CUTS[0] && !second.tore {
