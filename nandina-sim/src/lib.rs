@@ -32,6 +32,7 @@
 
 mod block;
 mod blocks;
+mod checksum;
 mod chip;
 mod counters;
 mod cut;

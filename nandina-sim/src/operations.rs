@@ -10,7 +10,7 @@ use crate::block::Block;
 use crate::chip::Stop;
 use crate::faults::{strikes, worst_codeword};
 use crate::unstable::Sensed;
-use crate::{Chip, ChipError, Cut, Tear};
+use crate::{Chip, ChipError, Cut, Tear, checksum};
 
 /// The outcome of a program, an erase or a rewrite.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -247,6 +247,10 @@ impl Flash for Chip {
 
     fn reports_corrections(&self) -> bool {
         self.profile.ecc.bits > 0
+    }
+
+    fn checksum(&mut self, pieces: &[&[u8]]) -> u32 {
+        checksum::after(checksum::begun(), pieces)
     }
 
     fn read(

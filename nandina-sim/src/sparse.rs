@@ -9,9 +9,10 @@
 
 use std::collections::HashMap;
 
+use crc_fast::Digest;
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Profile, Reading};
 
-use crate::{Chip, ChipError, Counters, TimeSplit, Wear};
+use crate::{Chip, ChipError, Counters, TimeSplit, Wear, checksum};
 
 /// Bytes of a header, of which the spare area takes what it can and the main data the rest.
 const HEADER: u32 = 40;
@@ -35,7 +36,7 @@ pub struct SparseChip {
     /// Main data before the last bytes, of pages where they are no zeros.
     rest: HashMap<u32, Box<[u8]>>,
     /// The checksum of a page's zeros.
-    zeros: Option<(usize, u32)>,
+    zeros: Option<(usize, Digest)>,
     /// The address and the number of the zeros that the last operation read.
     zeros_read: Option<(usize, usize)>,
 }
@@ -180,16 +181,18 @@ impl Flash for SparseChip {
     }
 
     fn checksum(&mut self, pieces: &[&[u8]]) -> u32 {
-        let (mut sum, mut rest) = (0, pieces);
+        let (mut sum, mut rest) = (checksum::begun(), pieces);
         if let [first, others @ ..] = pieces
             && self.knows_zeros(first)
         {
-            let known = self.zeros.filter(|(length, _)| *length == first.len());
-            sum = known.map_or_else(|| crc32c::crc32c(first), |(_, sum)| sum);
+            match self.zeros {
+                Some((length, known)) if length == first.len() => sum = known,
+                _ => sum.update(first),
+            }
             self.zeros = Some((first.len(), sum));
             rest = others;
         }
-        rest.iter().fold(sum, |sum, piece| crc32c::crc32c_append(sum, piece))
+        checksum::after(sum, rest)
     }
 
     fn read(
