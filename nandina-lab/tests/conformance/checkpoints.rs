@@ -67,24 +67,33 @@ fn change<S: System>(
     };
     for turn in 0..most {
         let number = random.random_range(0..150);
-        let mut next = model.clone();
+        let mut change = None;
         let result = match random.random_range(0..12) {
             0 => index.checkpoint().map(drop),
             1 => index.gc_step(60).map(drop),
             2..5 => {
-                next.remove(&key(number)[..]);
+                change = Some(None);
                 index.remove(&key(number)).map(drop)
             }
             _ => {
-                let version = turn + random.random_range(0..1_000_000);
-                next.insert(key(number).to_vec(), value(number, version).to_vec());
-                index.insert(&key(number), &value(number, version)).map(drop)
+                let new = value(number, turn + random.random_range(0..1_000_000));
+                change = Some(Some(new));
+                index.insert(&key(number), &new).map(drop)
             }
         };
+        let apply = |model: &mut Model| match change {
+            Some(Some(new)) => drop(model.insert(key(number).to_vec(), new.to_vec())),
+            Some(None) => drop(model.remove(&key(number)[..])),
+            None => {}
+        };
         match result {
-            Ok(_) => *model = next,
+            Ok(_) => apply(model),
             Err(WriteError::Full { .. }) => {}
-            Err(WriteError::Device(ChipError::PowerLost)) => return Ok(Some(next)),
+            Err(WriteError::Device(ChipError::PowerLost)) => {
+                let mut next = model.clone();
+                apply(&mut next);
+                return Ok(Some(next));
+            }
             Err(error) => return Err(format!("{error:?}")),
         }
     }

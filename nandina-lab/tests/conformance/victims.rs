@@ -70,19 +70,24 @@ pub fn cut_anywhere<S: System>(case: &Case) -> Outcome {
         if let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
             for turn in 0..600 {
                 let number = random.random_range(0..1500);
-                let mut next = model.clone();
-                let result = if random.random_range(0..5) == 0 {
-                    next.remove(&key(number)[..]);
-                    index.remove(&key(number)).map(drop)
-                } else {
-                    let value = value(number, session * 1000 + turn);
-                    next.insert(key(number).to_vec(), value.to_vec());
-                    index.insert(&key(number), &value).map(drop)
+                let new = match random.random_range(0..5) {
+                    0 => None,
+                    _ => Some(value(number, session * 1000 + turn)),
+                };
+                let result = match &new {
+                    Some(value) => index.insert(&key(number), value).map(drop),
+                    None => index.remove(&key(number)).map(drop),
+                };
+                let apply = |model: &mut Model| match new {
+                    Some(value) => drop(model.insert(key(number).to_vec(), value.to_vec())),
+                    None => drop(model.remove(&key(number)[..])),
                 };
                 match result {
-                    Ok(_) => model = next,
+                    Ok(_) => apply(&mut model),
                     Err(WriteError::Full { .. }) => {}
                     Err(WriteError::Device(ChipError::PowerLost)) => {
+                        let mut next = model.clone();
+                        apply(&mut next);
                         cut = Some(next);
                         break;
                     }
