@@ -115,8 +115,6 @@ impl Run {
         }
         if closes {
             index.close();
-        } else {
-            drop(index);
         }
         // Nor does one whose end was cut.
         let was_cut = left.is_some() && self.card.left.get().is_none();

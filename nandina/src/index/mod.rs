@@ -131,7 +131,8 @@ impl<'b, F: Flash, S: System> Index<'b, F, S> {
     /// before power is switched off; without it nothing is lost. Returns whether a checkpoint was
     /// written: `false` without the option, if no block is free for it, or if both anchors are bad.
     ///
-    /// In `vm-ow`, `tnc`, `btree` and `wpcb` only [`close`](Self::close) writes one, and this is a flush.
+    /// In `vm-ow`, `tnc`, `btree` and `wpcb` only [`close`](Self::close) writes one, and this is a
+    /// flush.
     ///
     /// Cost: [`flush`](Self::flush), the pages of a checkpoint, and sometimes an anchor's page and
     /// two erases. If there was no checkpoint, garbage may be collected for its block.

@@ -26,6 +26,7 @@ mod label;
 mod outside;
 mod parked;
 mod read;
+mod rewrite;
 mod survey;
 mod victim;
 #[cfg(debug_assertions)]
@@ -49,7 +50,7 @@ use weak::Weak;
 use crate::blocks::{Blocks, NO_BLOCK, Victims};
 use crate::bytes::is_erased;
 use crate::checksum::Sum;
-use crate::error::{Damage, Fault};
+use crate::error::Fault;
 use crate::flash::{BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, PageNumber};
 use crate::node::{Medium, PageFault, PageHeader, PageLayout};
 
@@ -587,48 +588,6 @@ impl<'b, F: Flash> Log<'b, F> {
         }
         let bytes = image.bytes(&self.frames);
         Ok(&self.frames.bytes(self.frames.count())[offset..][..bytes.len()] == bytes)
-    }
-
-    /// Seals the page in `frame` and replaces `page` with it.
-    pub fn rewrite(
-        &mut self,
-        frame: usize,
-        page: PageNumber,
-        label: Label,
-    ) -> Result<(), Fault<F::Error>> {
-        self.sequence += 1;
-        self.rewrite_as(frame, page, label, self.sequence)
-    }
-
-    /// Does the same with a sequence number that is not the next one.
-    pub fn rewrite_as(
-        &mut self,
-        frame: usize,
-        page: PageNumber,
-        label: Label,
-        sequence: u64,
-    ) -> Result<(), Fault<F::Error>> {
-        let header = self.header_of(label, sequence, 0);
-        let layout = self.layout();
-        let bytes = self.frames.bytes_mut(frame);
-        let flash = &mut self.flash;
-        (self.codec.seal)(&layout, bytes, &header, &mut |pieces| flash.checksum(pieces));
-        self.rewrite_sealed(frame, page)
-    }
-
-    /// Replaces `page` with the page in `frame`, which is sealed.
-    pub fn rewrite_sealed(
-        &mut self,
-        frame: usize,
-        page: PageNumber,
-    ) -> Result<(), Fault<F::Error>> {
-        let (main, spare) = self.frames.bytes(frame).split_at(self.layout().page_bytes());
-        self.operations += 1;
-        self.flash.rewrite(page, main, spare).map_err(Fault::Device)?;
-        if self.verify && !self.reads_back(page, &Source::Frame(frame))? {
-            return Err(Fault::Corrupt { page, reason: Damage::NotAsWritten });
-        }
-        Ok(())
     }
 
     /// Supersedes `page`, which becomes garbage when the operation commits.

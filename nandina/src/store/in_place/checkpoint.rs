@@ -186,6 +186,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
             Some(found) => found,
             None => return Ok(false),
         };
+        let pages = self.space.log.geometry().pages();
         let tree = Summary {
             page: ROOT_PAGE,
             height: end.height,
@@ -197,12 +198,11 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
             && root.sequence < self.last_session()
             && root.height == end.height
             && root.lowest == end.height
-            && tree.is_tree();
+            && tree.is_tree(pages);
         self.space.forget_oldest();
         if !fits || self.space.gaps_are_full() || !self.space.read_checkpoint(&end)? {
             return Ok(false);
         }
-        let pages = self.space.log.geometry().pages();
         let most = logical_pages(pages, self.space.is_atomic(), self.space.checkpoint_pages());
         let taken = self.space.log.blocks.valid_pages();
         if !self.space.log.blocks.is_valid(page) || !(end.inner_nodes..=most).contains(&taken) {

@@ -90,7 +90,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         Ok(true)
     }
 
-    /// Whether the next mount could see the newest page otherwise, or one that this mount left out.
+    /// Whether the next mount could see otherwise what this one took or left out.
     ///
     /// If not, a mount writes nothing. A full list of gaps must be settled as well.
     fn needs_settling(&mut self) -> bool {

@@ -120,7 +120,8 @@ impl<F: Flash> Space<'_, F, InPlace> {
 
     /// Begins a session, which outdates all pages numbered above `highest`.
     ///
-    /// If there is a page `newest` with its number, it is written again. The content of page buffer 0 is lost.
+    /// If there is a page `newest` with its number, it is written again. The content of page
+    /// buffer 0 is lost.
     ///
     /// Cost: two rewrites, a read and a rewrite for `newest`; and if there is no room for one more
     /// gap, a read and a rewrite for each logical page.
@@ -177,7 +178,9 @@ impl<F: Flash> Space<'_, F, InPlace> {
         Err(Fault::Corrupt { page, reason: Damage::Checksum })
     }
 
-    /// Begins a session where pages are replaced atomically: no checkpoint counts any more.
+    /// Begins a session where pages are replaced atomically.
+    ///
+    /// No checkpoint counts any more. Cost: a rewrite.
     pub(super) fn begin_atomic_session(&mut self) -> Result<(), Fault<F::Error>> {
         self.memory.end = None;
         self.write_session_start()
@@ -204,7 +207,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
         PageNumber(page)
     }
 
-    /// Writes a session page with this number: the gaps, and the `end` of a session if it is one.
+    /// Writes a session page with this number: the gaps, and the `end` if it is one.
     ///
     /// Cost: a rewrite.
     fn write_session_page(

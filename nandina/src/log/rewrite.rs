@@ -1,0 +1,51 @@
+//! Replaces pages where they are, on devices that can.
+//!
+//! No block is opened or erased for it, and no page becomes valid here.
+
+use super::{Label, Log, Source};
+use crate::error::{Damage, Fault};
+use crate::flash::{Flash, PageNumber};
+
+impl<F: Flash> Log<'_, F> {
+    /// Seals the page in `frame` and replaces `page` with it.
+    pub fn rewrite(
+        &mut self,
+        frame: usize,
+        page: PageNumber,
+        label: Label,
+    ) -> Result<(), Fault<F::Error>> {
+        self.sequence += 1;
+        self.rewrite_as(frame, page, label, self.sequence)
+    }
+
+    /// Does the same with a sequence number that is not the next one.
+    pub fn rewrite_as(
+        &mut self,
+        frame: usize,
+        page: PageNumber,
+        label: Label,
+        sequence: u64,
+    ) -> Result<(), Fault<F::Error>> {
+        let header = self.header_of(label, sequence, 0);
+        let layout = self.layout();
+        let bytes = self.frames.bytes_mut(frame);
+        let flash = &mut self.flash;
+        (self.codec.seal)(&layout, bytes, &header, &mut |pieces| flash.checksum(pieces));
+        self.rewrite_sealed(frame, page)
+    }
+
+    /// Replaces `page` with the page in `frame`, which is sealed.
+    pub fn rewrite_sealed(
+        &mut self,
+        frame: usize,
+        page: PageNumber,
+    ) -> Result<(), Fault<F::Error>> {
+        let (main, spare) = self.frames.bytes(frame).split_at(self.layout().page_bytes());
+        self.operations += 1;
+        self.flash.rewrite(page, main, spare).map_err(Fault::Device)?;
+        if self.verify && !self.reads_back(page, &Source::Frame(frame))? {
+            return Err(Fault::Corrupt { page, reason: Damage::NotAsWritten });
+        }
+        Ok(())
+    }
+}
