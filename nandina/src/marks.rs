@@ -25,7 +25,7 @@ pub const NAMES: &[&str] = &[
     "a page that reads as erased hides others",
     "a part of a checkpoint cannot be programmed",
     "a leaf owns two ranges because one between them is lost",
-    "a session begins with the newest page once more",
+    "a session begins with a copy",
     "a session page is torn",
     "a torn append cannot be settled",
     "a torn append changes the keys of an inner node",

@@ -1,11 +1,13 @@
 //! Sessions of `btree` with checkpoints, cut anywhere, whose torn pages come and go.
 //!
-//! Each mount may see each torn page as it was, as it should have become, or by turns. Whatever it
-//! sees, every acknowledged change must be found, and none that was found not to be made may come
-//! back.
+//! Each mount may see the torn pages as they were, by turns, or as they should have become. In the
+//! last case they are whole from there on: that is what 24 equal reads are taken for. Whatever it
+//! sees, every acknowledged change must be found, and none may come back that a mount found not to
+//! be made.
 
 use std::collections::BTreeMap;
 
+use nandina::flash::Flash;
 use nandina::store::BTree;
 use nandina::{Index, OpenError, Options, key, ram_needed};
 use nandina_lab::effort::Share;
@@ -51,10 +53,20 @@ impl Run {
         vec![0; ram_needed::<BTree>(&self.card.chip.profile().geometry, options)]
     }
 
+    /// A page that reads the same each time at a mount is whole.
+    fn keep_what_is_shown(&mut self) {
+        if self.card.shown == Shown::New {
+            for (page, new) in self.card.torn.drain(..) {
+                self.card.chip.rewrite(page, &new, &[]).unwrap();
+            }
+        }
+    }
+
     /// Opens the index and makes changes until power fails, or the session ends otherwise.
     fn session(&mut self, met: &mut Met) {
         let shown = [Shown::Old, Shown::New, Shown::Both];
         self.card.shown = shown[self.random.random_range(0..3)];
+        self.keep_what_is_shown();
         let left = self.random.random_bool(0.7).then(|| self.random.random_range(0..12));
         self.card.left.set(left);
         let changes = self.random.random_range(0..4);
@@ -135,6 +147,7 @@ impl Run {
         self.card.left.set(Some(self.random.random_range(0..4)));
         let options = if self.random.random_bool(0.5) { OTHERS } else { OPTIONS };
         let mut ram = self.ram(&options);
+        self.keep_what_is_shown();
         let formatted = Card::format(&mut self.card, &options, &mut ram).is_ok();
         self.card.left.set(None);
         match (formatted, options == OPTIONS) {
@@ -171,7 +184,7 @@ fn a_session_that_is_cut_hides_no_change_whatever_later_mounts_see_of_torn_pages
     }
     let Met { sessions, torn, from_checkpoint, formats } = met;
     println!("{sessions} sessions: {torn} with torn pages, {from_checkpoint} from checkpoints");
-    assert!(3 * torn > sessions, "{torn} of {sessions} with torn pages");
+    assert!(5 * torn > sessions, "{torn} of {sessions} with torn pages");
     assert!(10 * from_checkpoint > sessions, "{from_checkpoint} of {sessions} from checkpoints");
     assert!(100 * formats > sessions, "{formats} formats in {sessions} sessions");
 }

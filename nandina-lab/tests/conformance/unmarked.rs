@@ -186,7 +186,7 @@ impl WornAnchors {
 
 impl Check for WornAnchors {
     fn concerns(&self, system: &Description) -> bool {
-        system.checkpoints
+        system.checkpoints && system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

@@ -18,7 +18,7 @@ struct NotCounted;
 
 impl Check for NotCounted {
     fn concerns(&self, system: &Description) -> bool {
-        system.checkpoints_at_close
+        system.checkpoints_at_close && system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

@@ -31,16 +31,7 @@ impl<F: Flash> Log<'_, F> {
         let bytes = self.frames.bytes_mut(frame);
         let flash = &mut self.flash;
         (self.codec.seal)(&layout, bytes, &header, &mut |pieces| flash.checksum(pieces));
-        self.rewrite_sealed(frame, page)
-    }
-
-    /// Replaces `page` with the page in `frame`, which is sealed.
-    pub fn rewrite_sealed(
-        &mut self,
-        frame: usize,
-        page: PageNumber,
-    ) -> Result<(), Fault<F::Error>> {
-        let (main, spare) = self.frames.bytes(frame).split_at(self.layout().page_bytes());
+        let (main, spare) = bytes.split_at(layout.page_bytes());
         self.operations += 1;
         self.flash.rewrite(page, main, spare).map_err(Fault::Device)?;
         if self.verify && !self.reads_back(page, &Source::Frame(frame))? {

@@ -175,8 +175,8 @@ impl WritePolicy for InPlace {
         let (height, merges) = (u64::from(bounds.height), u64::from(bounds.merges));
         let (_, way_reads) = bounds.ways();
         // Nothing is collected. A split writes two pages, or three for a root; and the first change
-        // since a mount may write two session pages.
-        let programs = 3 * height + 3 + 3 * merges + 2;
+        // since a mount may write a session page.
+        let programs = 3 * height + 3 + 3 * merges + 1;
         let verifies = if bounds.options.verify { programs } else { 0 };
         Cost { reads: way_reads + verifies, programs, erases: 0 }
     }

@@ -8,12 +8,12 @@
 //! is read [`LOOKS`] times; if it does not read the same each time it does not count, and the mount
 //! starts over without it. There are at most two such pages: one of an operation, and the root of a
 //! format that was cut as well. In addition, a session page may be torn if its mount was cut.
-//! It is checked in the same way before all else.
+//! It is checked in the same way before all else. Each mount writes it to the same page, so no torn
+//! one is left once a session has begun.
 //!
-//! As a session begins, the pages that were found in this way, of sessions and of a node, are
-//! written again in place. So they stay, even if those reads were misleading, and a cut leaves the
-//! page beside them whole. A page that does not count, or was not seen, has a number in a gap, and
-//! session pages list all gaps, so it cannot come back. (The gap also covers pages of a split whose
+//! As a session begins, a page that counts is written anew, so it stays visible even if those reads
+//! were misleading. A page that does not count, or was not seen, has a number in a gap, and session
+//! pages list all gaps, so it cannot come back. (The gap also covers pages of a split whose
 //! parent was not written.) Pages written later have higher numbers, so a free logical page can be
 //! used, even if it is torn: that page is in a gap, or older than what is written.
 //!
@@ -26,7 +26,7 @@
 //! nothing. With checkpoints, a session begins with a page that makes the last one void.
 //!
 //! Cost: 24 reads for a session page, and as many for the newest page if it is newer. As a session
-//! begins, three writes and a read. When there are as many gaps as a page lists (16, fewer in pages
+//! begins, two writes and a read. When there are as many gaps as a page lists (16, fewer in pages
 //! of less than 204 bytes), a write and a read for each node, once. That sweep counts as a whole or
 //! not at all: power must last for it.
 
@@ -98,9 +98,10 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         !self.space.is_atomic() && (must_decide || self.space.gaps_are_full())
     }
 
-    /// The newest page and its number, if no session page has decided on it.
-    fn unsettled(&self) -> Option<(PageNumber, u64)> {
-        self.torn.newest().filter(|(_, sequence)| *sequence > self.space.session())
+    /// The newest page, if no session page has decided on it.
+    fn unsettled(&self) -> Option<PageNumber> {
+        let newest = self.torn.newest();
+        newest.filter(|(_, sequence)| *sequence > self.space.session()).map(|(page, _)| page)
     }
 
     /// Makes sure that each later mount decides as this one has.
@@ -155,10 +156,12 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         let has_sessions = root.is_some_and(|(_, root)| {
             root.medium.system == medium.system && !root.medium.atomic && !medium.atomic
         });
-        if !has_sessions {
+        // The age of no node is known, so no gap is forgotten; nor is a node moved for room.
+        self.space.forget_oldest();
+        if !has_sessions || self.space.gaps_are_full() {
             return Ok(highest);
         }
-        self.space.begin_session(newest, highest)?;
+        self.space.begin_session(None, highest)?;
         Ok(self.space.log.sequence())
     }
 
@@ -172,6 +175,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
                 && !header.settling
                 && !header.begins_session()
                 && !header.ends_session()
+                && !header.is_of_checkpoint()
                 && !self.torn.excludes(page)
                 && newest.is_none_or(|(_, sequence)| sequence < header.sequence)
             {

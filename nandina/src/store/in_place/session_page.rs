@@ -9,22 +9,20 @@
 //! page that is written, a *session page*, lists all such gaps. A page whose number lies in a gap
 //! does not count, until it is overwritten as the older of its two shadow pages.
 //!
-//! A page that the mount accepts may be torn although it reads the same each time; its shadow page
-//! is whole. So before anything else is written, it is written again in place, as it is. If a cut
-//! tears it once more, nothing is lost: nothing was built on it.
+//! Content of a torn page that the mount accepts is written again before that, as *settling* pages:
+//! copies that count only once a session page is newer than they are. So that page commits all of
+//! it at once, and a mount that is cut before leaves no trace that matters.
 //!
 //! A gap is forgotten once each logical page has been written since; if there is no room for one
-//! more gap, a mount writes all logical pages again, as *settling* pages: copies that count only
-//! once a session page is newer than they are. So that page commits all of them at once, and a
-//! mount that is cut before leaves no trace that matters. A logical page is kept for session pages
-//! and written in turn like any other; each mount reads the newer one often enough to know that it
-//! is whole, and writes it again like any page that it accepts.
+//! more gap, a mount writes all logical pages again. A logical page is kept for session pages and
+//! written in turn like any other; each mount reads the newer one often enough to know that it is
+//! whole.
 
 use super::session_end::{END_BYTES, End};
 use super::vanished::Vanished;
-use crate::error::{Damage, Fault};
+use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
-use crate::log::{GAP, LOOKS, Label};
+use crate::log::{GAP, Label};
 use crate::node::{Gaps, PageFault, PageHeader, SESSION_END, SESSION_START};
 use crate::space::{InPlace, Memory, Space};
 
@@ -120,74 +118,47 @@ impl<F: Flash> Space<'_, F, InPlace> {
 
     /// Begins a session, which outdates all pages numbered above `highest`.
     ///
-    /// If there is a page `newest` with its number, it is written again. The content of page
-    /// buffer 0 is lost.
+    /// If there is a page `newest`, it is written again. The content of page buffer 0 is lost.
     ///
-    /// Cost: two rewrites, a read and a rewrite for `newest`; and if there is no room for one more
-    /// gap, a read and a rewrite for each logical page.
+    /// Cost: a rewrite, a read and a rewrite for `newest`; and if there is no room for one more
+    /// gap, the same for each logical page.
     pub(crate) fn begin_session(
         &mut self,
-        newest: Option<(PageNumber, u64)>,
+        newest: Option<PageNumber>,
         highest: u64,
     ) -> Result<(), Fault<F::Error>> {
-        // What counts may be torn, although it read the same each time. Its other page is whole. So
-        // it is written again in place, with its number, before the other page is written.
-        if let Some(page) = self.memory.page {
-            let end = self.memory.end.filter(|end| end.identity == self.log.identity());
-            self.write_session_page(page, end, self.memory.number)?;
-        }
-        if let Some((page, number)) = newest {
-            covered!("a session begins with the newest page once more");
-            self.write_again(page, number)?;
-        }
-        self.memory.end = None;
         let most = self.gaps_max();
         self.log.raise_sequence(highest + GAP);
         if let Some(oldest) = self.memory.oldest {
             self.memory.gaps.forget_before(oldest);
         }
+        self.log.settling = true;
         if !self.memory.gaps.add(highest + 1, self.log.sequence() + 1, most) {
             covered!("the list of gaps is full");
-            self.log.settling = true;
             for name in (0..self.log.geometry().pages() / 2).map(|pair| 2 * pair) {
                 self.copy_logical_page(PageNumber(self.newer_shadow_page(name)), highest)?;
             }
-            self.log.settling = false;
             self.memory.gaps = Gaps::default();
+        } else if let Some(page) = newest {
+            covered!("a session begins with a copy");
+            self.copy_logical_page(page, highest)?;
         }
+        self.log.settling = false;
         self.write_session_start()?;
         self.log.begin_at_once();
         Ok(())
-    }
-
-    /// Writes the page with this number again as it is.
-    ///
-    /// It read the same each time before. If it does not any more, that is an error, after which
-    /// the next mount leaves it out.
-    pub(super) fn write_again(
-        &mut self,
-        page: PageNumber,
-        number: u64,
-    ) -> Result<(), Fault<F::Error>> {
-        for _ in 0..LOOKS {
-            let header = self.log.read_raw(page, 0)?;
-            if header.is_ok_and(|header| header.sequence == number) {
-                return self.log.rewrite_sealed(0, page);
-            }
-        }
-        Err(Fault::Corrupt { page, reason: Damage::Checksum })
     }
 
     /// Begins a session where pages are replaced atomically.
     ///
     /// No checkpoint counts any more. Cost: a rewrite.
     pub(super) fn begin_atomic_session(&mut self) -> Result<(), Fault<F::Error>> {
-        self.memory.end = None;
         self.write_session_start()
     }
 
     /// Writes the first page of a session, beside the newest session page.
     fn write_session_start(&mut self) -> Result<(), Fault<F::Error>> {
+        self.memory.end = None;
         let (page, number) = (self.other_session_page(), self.log.sequence() + 1);
         self.write_session_page(page, None, number)?;
         self.log.raise_sequence(number);
