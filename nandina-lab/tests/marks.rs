@@ -20,6 +20,10 @@ const RARE: &[(&str, &str)] = &[
         "a leaf owns two ranges because one between them is lost",
         "a page has to fade between two mounts, and of a leaf that was split and merged since",
     ),
+    (
+        "a session page is torn",
+        "the write of one page has to be cut, and read differently each time",
+    ),
     ("an anchor cannot be erased", "the erase of one of two blocks has to fail"),
     ("an erase silently did nothing", "that erase has to fail without a report"),
     ("an erase silently left a leaf", "that erase has to leave a page without a report"),
