@@ -20,6 +20,7 @@ pub mod run;
 pub mod store;
 pub mod subject;
 pub mod systems;
+pub mod torn;
 pub mod torture;
 pub mod trace;
 pub mod wear;

@@ -166,7 +166,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             if self.media.blocks.take_stuck(block) {
                 self.media.blocks.set_reserved(block, false);
                 if !self.media.erase(block)? {
-                    // The one that is listed stands for all of them.
+                    // There is room for one of them in the list.
                     let blocks = &self.media.blocks;
                     let is_free = |of| blocks.valid_in(of) == 0 && !blocks.is_bad(of);
                     self.suspects.replace(is_free, block);

@@ -3,99 +3,16 @@
 //! The page stays unstable, and no later mount knows that the block is bad. All mounts must decide
 //! about the page as the first one did.
 
-use core::cell::Cell;
-
-use nandina::flash::{BlockNumber, Flash, PageNumber, Profile, Reading};
+use nandina::flash::{Flash, Profile};
 use nandina_ftl::LogicalPages;
 use nandina_ftl::hybrid::{
     Bast, Block, Buffer, Fast, Hybrid, Policy, SequentialRule, Transit, logical_pages_max,
     ram_needed,
 };
-use nandina_lab::hand_on;
-use nandina_sim::{Chip, ChipError};
+use nandina_lab::torn::{Shown, Torn};
+use nandina_sim::Chip;
 
 use crate::{FAILING, Share};
-
-/// The result of reads of the hidden page.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Shown {
-    Erased,
-    Written,
-    /// One of the two at random.
-    Both,
-}
-
-/// A chip that tears one program and loses power there.
-///
-/// The block of the torn page fails from then on, and takes no mark.
-#[derive(Clone)]
-struct Torn {
-    chip: Chip,
-    /// Programs until one is torn.
-    left: Cell<Option<u32>>,
-    hidden: Option<PageNumber>,
-    shown: Shown,
-    reads: u64,
-}
-
-impl Flash for Torn {
-    type Error = ChipError;
-
-    hand_on!(chip: geometry, capabilities, rewrite, overwrite, is_bad);
-
-    fn read(
-        &mut self,
-        page: PageNumber,
-        main: &mut [u8],
-        spare: &mut [u8],
-    ) -> Result<Reading, ChipError> {
-        self.reads += 1;
-        let reading = self.chip.read(page, main, spare);
-        let is_written = match self.shown {
-            Shown::Erased => false,
-            Shown::Written => true,
-            Shown::Both => self.reads.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 63 == 1,
-        };
-        if self.hidden == Some(page) && !is_written {
-            main.fill(0xFF);
-            spare.fill(0xFF);
-        }
-        reading
-    }
-
-    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
-        self.chip.program(page, main, spare)?;
-        if self.left.get() == Some(0) {
-            self.left.set(None);
-            self.hidden = Some(page);
-            return Err(ChipError::PowerLost);
-        }
-        self.left.set(self.left.get().map(|left| left - 1));
-        Ok(())
-    }
-
-    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        if self.is_worn(block) {
-            Err(ChipError::EraseFailed(block))
-        } else {
-            self.chip.erase(block)
-        }
-    }
-
-    fn mark_bad(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        if self.is_worn(block) {
-            Err(ChipError::EraseFailed(block))
-        } else {
-            self.chip.mark_bad(block)
-        }
-    }
-}
-
-impl Torn {
-    fn is_worn(&self, block: BlockNumber) -> bool {
-        self.hidden.is_some_and(|page| self.geometry().block_of(page) == block)
-    }
-}
 
 /// A page of the size of the chip's, with a version of its number.
 fn content(logical: u32, version: u32, bytes: usize) -> Vec<u8> {
@@ -123,13 +40,7 @@ fn live<P: Policy + Copy>(
     let (geometry, capabilities) = (profile.geometry, profile.capabilities);
     let pages = logical_pages_max(&geometry, &capabilities, &policy) * 2 / 3;
     let mut ram = vec![0; ram_needed(&geometry, &capabilities, &policy, pages)];
-    let mut chip = Torn {
-        chip: Chip::new(*profile),
-        left: Cell::new(None),
-        hidden: None,
-        shown: Shown::Written,
-        reads: 0,
-    };
+    let mut chip = Torn::new(Chip::new(*profile));
     let mut ftl = Hybrid::format(&mut chip, policy, pages, &mut ram).unwrap();
     let bytes = ftl.page_bytes();
     let mut model: Vec<_> = (0..pages).map(|logical| content(logical, 0, bytes)).collect();
@@ -155,7 +66,10 @@ fn live<P: Policy + Copy>(
         (!is_done).then_some(logical)
     });
     chip.left.set(None);
-    let Some(torn) = torn.filter(|_| chip.hidden.is_some()) else { return false };
+    let (Some(torn), Some(page)) = (torn, chip.hidden) else { return false };
+    // Its block fails from now on, and takes no mark.
+    let block = chip.geometry().block_of(page).0;
+    chip.worn = block..block + 1;
     chip.shown = Shown::Both;
     let mut ftl = Hybrid::open(&mut chip, policy, pages, &mut ram).unwrap();
     let mut page = vec![0; bytes];

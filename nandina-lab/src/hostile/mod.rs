@@ -265,7 +265,7 @@ impl Use<'_> {
                         checkpoints: image != Image::Plain,
                         appended: S::DESCRIPTION.appends,
                         atomic: S::DESCRIPTION.needs.atomic_rewrite,
-                        replaced: image != Image::Plain && S::DESCRIPTION.in_place,
+                        replaced: image != Image::Plain && !S::DESCRIPTION.collects(),
                     };
                     layout.seal(&mut frame, &header);
                 }

@@ -450,7 +450,7 @@ pub(super) fn uncut<S: System, D: Ground>(device: D, run: CutRun) -> Result<(u64
     let anchors = anchor_erases(runner.device.chip());
     let checkpoints = run.options::<S>().checkpoints;
     // An FTL keeps its blocks of anchors elsewhere, and pages that are replaced have none.
-    let has_anchors = runner.done.ftl.is_none() && !S::DESCRIPTION.in_place;
+    let has_anchors = runner.done.ftl.is_none() && S::DESCRIPTION.collects();
     let counts = checkpoints.is_some() && has_anchors;
     if counts && anchors < ANCHOR_ERASES_LEAST {
         return Err(format!(

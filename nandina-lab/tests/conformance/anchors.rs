@@ -6,10 +6,11 @@
 use nandina::flash::Flash;
 use nandina::store::Description;
 use nandina::{Index, Moves, OpenError, System, Wear, WriteError};
+use nandina_lab::torn::Shown;
 use nandina_sim::ChipError;
 
 use crate::checkpoints::case;
-use crate::formats::{Shown, filled};
+use crate::formats::filled;
 use crate::harness::*;
 use crate::newest;
 

@@ -1,123 +1,15 @@
 //! Torn pages that only some reads find, around a format and on a chip that is unwritable.
 
-use std::cell::Cell;
 use std::marker::PhantomData;
-use std::ops::Range;
 
-use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
+use nandina::flash::Flash;
 use nandina::store::{Description, Visitor};
 use nandina::{Index, OpenError, System, plan};
-use nandina_lab::hand_on;
 use nandina_lab::systems::{SYSTEMS, visit};
+use nandina_lab::torn::{Shown, Torn};
 use nandina_sim::{Chip, ChipError};
 
 use crate::harness::*;
-
-/// The result of reads of the hidden page.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
-    Erased,
-    Written,
-    /// One of the two at random.
-    Both,
-}
-
-/// A chip that tears one program and loses power there.
-///
-/// The test decides whether the page reads as written or as erased.
-#[derive(Clone)]
-pub struct Torn {
-    pub chip: Chip,
-    /// Programs until one is torn.
-    pub left: Cell<Option<u32>>,
-    pub hidden: Option<PageNumber>,
-    pub shown: Shown,
-    /// Whether a cut ends the next erase of its block: it destroys the first page of that alone.
-    pub cuts_erase: bool,
-    /// Blocks whose erase and bad-block mark fail.
-    pub worn: Range<u32>,
-    pub reads: u64,
-}
-
-impl Torn {
-    fn new(chip: Chip) -> Self {
-        Self {
-            chip,
-            left: Cell::new(None),
-            hidden: None,
-            shown: Shown::Erased,
-            cuts_erase: false,
-            worn: 0..0,
-            reads: 0,
-        }
-    }
-
-    /// The next reads of the hidden page return something else than they would have.
-    const fn skip(&mut self) {
-        self.reads += 1;
-    }
-}
-
-impl Flash for Torn {
-    type Error = ChipError;
-
-    hand_on!(chip: geometry, capabilities, rewrite, overwrite, is_bad);
-
-    fn read(
-        &mut self,
-        page: PageNumber,
-        main: &mut [u8],
-        spare: &mut [u8],
-    ) -> Result<Reading, ChipError> {
-        self.reads += 1;
-        let reading = self.chip.read(page, main, spare);
-        let is_written = match self.shown {
-            Shown::Erased => false,
-            Shown::Written => true,
-            Shown::Both => self.reads.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 63 == 1,
-        };
-        if self.hidden == Some(page) && !is_written {
-            main.fill(0xFF);
-            spare.fill(0xFF);
-        }
-        reading
-    }
-
-    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
-        self.chip.program(page, main, spare)?;
-        if self.left.get() == Some(0) {
-            self.left.set(None);
-            self.hidden = Some(page);
-            return Err(ChipError::PowerLost);
-        }
-        self.left.set(self.left.get().map(|left| left - 1));
-        Ok(())
-    }
-
-    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        if self.worn.contains(&block.0) {
-            return Err(ChipError::EraseFailed(block));
-        }
-        if self.hidden.is_some_and(|page| self.geometry().block_of(page) == block) {
-            if self.cuts_erase {
-                self.cuts_erase = false;
-                let first = self.geometry().page_in(block, 0);
-                self.chip.corrupt_page(first, |main, _| main.fill(0x5A));
-                return Err(ChipError::PowerLost);
-            }
-            self.hidden = None;
-        }
-        self.chip.erase(block)
-    }
-
-    fn mark_bad(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        if self.worn.contains(&block.0) {
-            Err(ChipError::EraseFailed(block))
-        } else {
-            self.chip.mark_bad(block)
-        }
-    }
-}
 
 /// Makes a chip with `records` records, all of whose blocks were erased once.
 ///

@@ -8,9 +8,10 @@ use nandina::node::PageLayout;
 use nandina::store::Description;
 use nandina::{Index, System};
 use nandina_lab::hand_on;
+use nandina_lab::torn::{Shown, Torn};
 use nandina_sim::{Chip, ChipError};
 
-use crate::formats::{Shown, Torn, filled};
+use crate::formats::filled;
 use crate::harness::*;
 
 /// A chip that remembers which block was erased first.

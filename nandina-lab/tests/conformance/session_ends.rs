@@ -1,9 +1,9 @@
 //! Sessions of `btree` with checkpoints, cut anywhere, whose torn pages come and go.
 //!
 //! Each mount may see the torn pages as they were, by turns, or as they should have become. In the
-//! last case they are whole from there on: that is what 24 equal reads are taken for. Whatever it
-//! sees, every acknowledged change must be found, and none may come back that a mount found not to
-//! be made.
+//! last case they are whole from then on, because a mount takes a page for whole after 24 equal
+//! reads. Whatever it sees, every acknowledged change must be found, and none may come back that a
+//! mount found not to be made.
 
 use std::collections::BTreeMap;
 

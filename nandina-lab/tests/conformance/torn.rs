@@ -9,10 +9,11 @@ use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
 use nandina::store::Description;
 use nandina::{Index, System, WriteError};
 use nandina_lab::hand_on;
+use nandina_lab::torn::{Shown, Torn};
 use nandina_lab::torture::{Outcome as Replayed, replay};
 use nandina_sim::{Chip, ChipError};
 
-use crate::formats::{Shown, Torn, fill, filled};
+use crate::formats::{fill, filled};
 use crate::harness::*;
 
 fn open<'r, S: System>(

@@ -8,10 +8,37 @@ use std::ops::Range;
 use nandina::flash::Flash;
 use nandina::store::Description;
 use nandina::{Index, System};
+use nandina_lab::torn::{Shown, Torn};
 use nandina_lab::torture::oracle::contents;
 
-use crate::formats::{Shown, filled};
+use crate::formats::filled;
 use crate::harness::*;
+
+/// Replaces the record of `number` until a program is torn, the one after `left` others.
+///
+/// `model` follows as far as the replacements were made. Returns the key.
+fn tear<S: System>(
+    index: &mut Index<'_, &mut Torn, S>,
+    model: &mut Model,
+    number: u32,
+    left: u32,
+) -> [u8; KEY_BYTES] {
+    index.flash().left.set(Some(left));
+    for version in 1..5 {
+        if index.insert(&key(number), &value(number, version)).is_err() {
+            break;
+        }
+        model.insert(key(number).to_vec(), value(number, version).to_vec());
+    }
+    key(number)
+}
+
+/// What a mount finds of a record whose replacement was torn; `model` follows.
+fn see<S: System>(index: &mut Index<'_, &mut Torn, S>, model: &mut Model, torn: &[u8]) -> Outcome {
+    let seen = index.get(torn).map_err(text)?.map(<[u8]>::to_vec);
+    model.insert(torn.to_vec(), seen.ok_or("the record is gone")?);
+    Ok(())
+}
 
 struct DecidedOnce;
 
@@ -30,22 +57,14 @@ impl DecidedOnce {
         }
         let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
         let mut model = contents(&mut index).map_err(text)?;
-        index.flash().left.set(Some(left));
-        let torn = key(records / 2);
-        for version in 1..5 {
-            if index.insert(&torn, &value(records / 2, version)).is_err() {
-                break;
-            }
-            model.insert(torn.to_vec(), value(records / 2, version).to_vec());
-        }
+        let torn = tear(&mut index, &mut model, records / 2, left);
         drop(index);
         chip.left.set(None);
         let Some(page) = chip.hidden else { return Ok(false) };
         let block = chip.geometry().block_of(page).0;
         (chip.worn, chip.shown) = (block..block + 1, first);
         let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
-        let seen = index.get(&torn).map_err(text)?.map(<[u8]>::to_vec);
-        model.insert(torn.to_vec(), seen.ok_or("the record is gone")?);
+        see(&mut index, &mut model, &torn)?;
         if contents(&mut index).map_err(text)? != model {
             return Err("the first mount: the records are others".into());
         }
@@ -136,14 +155,7 @@ impl WornAnchors {
             return Err("no checkpoint was written".into());
         }
         let mut model = contents(&mut index).map_err(text)?;
-        index.flash().left.set(Some(left));
-        let torn = key(records / 2);
-        for version in 1..5 {
-            if index.insert(&torn, &value(records / 2, version)).is_err() {
-                break;
-            }
-            model.insert(torn.to_vec(), value(records / 2, version).to_vec());
-        }
+        let torn = tear(&mut index, &mut model, records / 2, left);
         drop(index);
         chip.left.set(None);
         if chip.hidden.is_none() {
@@ -153,8 +165,7 @@ impl WornAnchors {
         for (turn, shown) in [Shown::Erased, Shown::Written, Shown::Both].into_iter().enumerate() {
             let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
             if turn == 0 {
-                let seen = index.get(&torn).map_err(text)?.map(<[u8]>::to_vec);
-                model.insert(torn.to_vec(), seen.ok_or("the record is gone")?);
+                see(&mut index, &mut model, &torn)?;
             }
             if contents(&mut index).map_err(text)? != model {
                 return Err(format!("mount {turn}: the records are others"));

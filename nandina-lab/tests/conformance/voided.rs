@@ -6,9 +6,10 @@
 use nandina::flash::profile::NOR;
 use nandina::store::Description;
 use nandina::{Index, Moves, System, Wear, plan};
+use nandina_lab::torn::Torn;
 
 use crate::checkpoints::case;
-use crate::formats::{Torn, filled};
+use crate::formats::filled;
 use crate::harness::*;
 
 /// Erases that make a checkpoint void, where no block fails: those of both anchors.

@@ -147,10 +147,12 @@ fn planned<S: Placement>(
             options.verify,
             options.wear_of::<S>(),
             block_pages,
-        ) + match parts {
-            _ if !has_area => 0,
-            _ if S::Kind::CHECKPOINTS_END_SESSIONS => checkpoint::voiding_cost(options.verify),
-            _ => checkpoint::cost(parts, block_pages, options.verify),
+        ) + if !has_area {
+            0
+        } else if S::Kind::CHECKPOINTS_END_SESSIONS {
+            checkpoint::voiding_cost(options.verify)
+        } else {
+            checkpoint::cost(parts, block_pages, options.verify)
         },
     })
 }

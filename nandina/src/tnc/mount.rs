@@ -25,7 +25,7 @@ use crate::error::{Damage, Fault, OpenError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{self, PageOwner};
 use crate::log::{END, Newest};
-use crate::node::{PageFault, PageHeader, SESSION_END};
+use crate::node::{PageFault, PageHeader};
 
 /// What a mount begins with.
 #[derive(Clone, Copy)]
@@ -42,18 +42,13 @@ pub struct LastCommit {
     damaged: Option<PageNumber>,
 }
 
-/// Whether a page with this header ended a session.
-const fn ends_session(header: &PageHeader) -> bool {
-    header.height == 0 && header.records == SESSION_END
-}
-
 /// Whether a page with this header belongs to the journal.
 pub const fn is_journal(header: &PageHeader) -> bool {
     header.tag == journal::JOURNAL
         && header.height == 0
         && header.lowest > 0
         && !header.begins_session()
-        && !ends_session(header)
+        && !header.ends_session()
 }
 
 impl<F: Flash> TncIndex<'_, F> {
@@ -285,7 +280,7 @@ impl<F: Flash> TncIndex<'_, F> {
                     continue;
                 }
                 highest = highest.max(header.sequence);
-                if ends_session(&header) {
+                if header.ends_session() {
                     ended = header.sequence.max(ended);
                 }
                 if below == u64::MAX {

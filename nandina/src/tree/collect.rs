@@ -81,11 +81,13 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for TreeIndex<'b, F, S> {
     fn move_cost(&self, beside: u32) -> u32 {
         let path = S::path_pages(self.height);
         let (verify, wear) = (self.space.log.verifies(), self.space.log.blocks.wear());
-        let checkpoint = match S::Kind::CHECKPOINTS_END_SESSIONS {
-            false => CheckpointsOf::<S>::cost(&self.space),
-            // No move writes one.
-            true if self.space.log.medium.checkpoints => voiding_cost(verify),
-            true => 0,
+        let checkpoint = if !S::Kind::CHECKPOINTS_END_SESSIONS {
+            CheckpointsOf::<S>::cost(&self.space)
+        } else if S::Kind::COLLECTS && self.space.log.medium.checkpoints {
+            // No move writes one; it makes the last one void.
+            voiding_cost(verify)
+        } else {
+            0
         };
         move_cost(self.height, path, beside, verify, wear, self.space.log.block_pages())
             + checkpoint

@@ -144,9 +144,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         if is_root {
             self.shrink()?;
         } else if self.node(self.working(level), level)?.count() == 0 {
-            if level > 1 {
-                self.count_inner_node_less()?;
-            }
+            self.count_node_less(level)?;
             self.place.remove_empty(&mut self.space, level);
             self.space.forget_address(name);
             if !S::RETIRES {
@@ -181,9 +179,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         put: Option<Child>,
         upper: &Upper,
     ) -> Result<Child, Fault<F::Error>> {
-        if level > 1 {
-            self.count_inner_node_less()?;
-        }
+        self.count_node_less(level)?;
         let (page, is_lowest) = upper.page(level);
         if is_lowest {
             self.space.retire(PageNumber(page));
@@ -195,13 +191,14 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         }))
     }
 
-    /// Counts one inner node less.
+    /// Counts one node of `level` less, if it is an inner node.
     ///
     /// A checkpoint may have counted fewer than its tree has: a mount from it walks no tree.
     #[inline(never)]
-    pub(super) fn count_inner_node_less(&mut self) -> Result<(), Fault<F::Error>> {
+    pub(super) fn count_node_less(&mut self, level: u8) -> Result<(), Fault<F::Error>> {
         let fault = self.corrupt_at(self.root, Damage::CheckpointCountsTooFew);
-        self.inner_nodes = self.inner_nodes.checked_sub(1).ok_or(fault)?;
+        let left = self.inner_nodes.checked_sub(u32::from(level > 1));
+        self.inner_nodes = left.ok_or(fault)?;
         Ok(())
     }
 

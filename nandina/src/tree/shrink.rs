@@ -18,7 +18,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let used = self.node(working, level)?.used().len();
         self.space.log.frames.bytes_mut(working).copy_within(from..from + used, to);
         self.height -= 1;
-        self.count_inner_node_less()?;
+        self.count_node_less(self.height + 1)?;
         Ok(())
     }
 
@@ -48,7 +48,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             let from = S::extent(area_bytes, self.height - 1, self.height);
             let used = self.node(frame, self.height - 1)?.used().len();
             self.height -= 1;
-            self.count_inner_node_less()?;
+            self.count_node_less(self.height + 1)?;
             let (level, working) = (self.level(self.height), self.working(self.height));
             let to = S::extent(area_bytes, self.height, self.height);
             self.place.begin(&mut self.space, self.height);

@@ -6,7 +6,7 @@
 use crate::blocks::NO_BLOCK;
 use crate::flash::{BlockNumber, PageNumber};
 use crate::log::{GAP, LOST_MAX};
-use crate::node::{PageHeader, SESSION_END};
+use crate::node::PageHeader;
 
 /// Times that a mount begins again, each time without one more torn page.
 pub(crate) const TRIES: u32 = 2;
@@ -171,7 +171,7 @@ impl TornPages {
 
     /// Notes where a session ended, if the page with this header marks an end.
     pub fn note_end(&mut self, header: &PageHeader) {
-        if header.height == 0 && header.records == SESSION_END {
+        if header.ends_session() {
             self.ended = self.ended.max(header.sequence);
         }
     }

@@ -54,7 +54,7 @@ const fn bits_each(layout: &PageLayout) -> usize {
 
 /// Pages of a checkpoint, or 0 if a chip of this geometry can have none.
 ///
-/// Its pages are too small for it, or there are more parts than can be numbered.
+/// Its pages or the chip are too small for it, or there are more parts than can be numbered.
 pub(super) fn checkpoint_pages(geometry: &Geometry, layout: &PageLayout) -> u32 {
     if layout.area_bytes() < Gaps::LEAST_BYTES + END_BYTES {
         return 0;
@@ -118,13 +118,12 @@ impl<F: Flash> Space<'_, F, InPlace> {
         let pages = self.log.geometry().pages();
         self.log.blocks.forget_valid();
         for part in 0..parts {
-            let header = match self.log.read_raw(PageNumber(self.checkpoint_page(part)), 0)? {
-                Ok(header) => header,
-                Err(_) => return Ok(false),
-            };
-            let is_part = header.identity == end.identity
-                && header.sequence == number
-                && header.is_of_checkpoint();
+            let header = self.log.read_raw(PageNumber(self.checkpoint_page(part)), 0)?;
+            let is_part = header.is_ok_and(|header| {
+                header.identity == end.identity
+                    && header.sequence == number
+                    && header.is_of_checkpoint()
+            });
             if !is_part {
                 return Ok(false);
             }
@@ -182,10 +181,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         if self.space.has_unread_session() {
             return Ok(false);
         }
-        let (page, root) = match self.root_in_place()? {
-            Some(found) => found,
-            None => return Ok(false),
-        };
+        let Some((page, root)) = self.root_in_place()? else { return Ok(false) };
         let pages = self.space.log.geometry().pages();
         let tree = Summary {
             page: ROOT_PAGE,

@@ -105,9 +105,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         let page = PageNumber(child);
         let corrupt = |reason| Err(Fault::Corrupt { page, reason });
         let each = self.space.pages_each();
-        if !self.space.is_for_nodes(child)
-            || child.saturating_add(each) > self.space.log.geometry().pages()
-        {
+        if !self.space.is_for_nodes(child) {
             return corrupt(Damage::NoLogicalPage);
         }
         if (child..child + each).any(|page| self.space.log.blocks.is_valid(PageNumber(page))) {

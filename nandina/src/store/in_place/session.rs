@@ -120,7 +120,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
             let was_closed = self.space.has_checkpoints() && !self.space.is_open();
             if was_closed {
                 self.in_doubt = true;
-                self.space.begin_atomic_session()?;
+                self.space.write_session_start()?;
                 self.in_doubt = false;
             }
             self.space.log.begin_at_once();
@@ -139,7 +139,8 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
     /// So none of them comes back, and no torn session page outdates the new root. Returns the
     /// number that comes before that of the new root.
     ///
-    /// Cost: a read for each page, twice more at most, and what a session costs to begin.
+    /// Cost: a read for each page and 24 more, up to three times, and what it costs to begin a
+    /// session.
     pub(super) fn outdate_in_place(&mut self) -> Result<u64, Fault<F::Error>> {
         let last = self.last_session();
         let newest = loop {

@@ -149,15 +149,10 @@ impl<F: Flash> Space<'_, F, InPlace> {
         Ok(())
     }
 
-    /// Begins a session where pages are replaced atomically.
+    /// Writes the first page of a session, beside the newest session page.
     ///
     /// No checkpoint counts any more. Cost: a rewrite.
-    pub(super) fn begin_atomic_session(&mut self) -> Result<(), Fault<F::Error>> {
-        self.write_session_start()
-    }
-
-    /// Writes the first page of a session, beside the newest session page.
-    fn write_session_start(&mut self) -> Result<(), Fault<F::Error>> {
+    pub(super) fn write_session_start(&mut self) -> Result<(), Fault<F::Error>> {
         self.memory.end = None;
         let (page, number) = (self.other_session_page(), self.log.sequence() + 1);
         self.write_session_page(page, None, number)?;

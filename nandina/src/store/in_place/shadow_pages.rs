@@ -47,13 +47,14 @@ impl<F: Flash> Space<'_, F, InPlace> {
         if self.is_atomic() { 1 } else { 2 }
     }
 
-    /// Whether the logical page `name` can hold a node.
+    /// Whether there is a logical page `name` that can hold a node.
     pub(crate) fn is_for_nodes(&self, name: u32) -> bool {
         let each = self.pages_each();
         let has_sessions = each > 1 || self.has_checkpoints();
         let checkpoint_end = self.checkpoint_page(self.checkpoint_pages()).next_multiple_of(each);
         let is_taken = has_sessions && (self.session_page()..checkpoint_end).contains(&name);
-        name.is_multiple_of(each) && !is_taken
+        let is_there = name.saturating_add(each) <= self.log.geometry().pages();
+        name.is_multiple_of(each) && is_there && !is_taken
     }
 
     /// The pages of the logical page `name`.
@@ -85,7 +86,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
             "logical page {name} is written before the session page"
         );
         // A pointer of a damaged medium.
-        if !self.is_for_nodes(name) || name + self.pages_each() > self.log.geometry().pages() {
+        if !self.is_for_nodes(name) {
             let page = PageNumber(name);
             return Err(Fault::Corrupt { page, reason: Damage::NoLogicalPage });
         }
