@@ -178,8 +178,8 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
 
     /// The suspects that are still to be listed; if `counted`, those with pages that count as well.
     ///
-    /// Where a block can neither be erased nor marked as bad, what it holds may be read at any mount
-    /// now and then.
+    /// Where a block can neither be erased nor marked as bad, what it holds may be read at any
+    /// mount, now and then.
     fn lasting_suspects(&mut self, counted: bool) -> Result<Suspects, Fault<F::Error>> {
         let mut lasting = Suspects::default();
         for &suspect in self.suspects.all() {

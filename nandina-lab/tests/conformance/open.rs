@@ -157,9 +157,8 @@ impl Check for Ram {
         let struct_bytes = size_of::<Index<'_, &mut Chip, S>>();
         // Debug builds remember which blocks are being written, and the running operation.
         let watched = if cfg!(debug_assertions) { 264 } else { 0 };
-        // 16 bytes are those of the second open block, which an FTL needs and this build has; 16 more
-        // those of the blocks to which the anchors of checkpoints lead, another feature of it.
-        if struct_bytes > 1_008 + 32 + watched {
+        // 16 bytes are those of the second open block, which an FTL needs and this build has.
+        if struct_bytes > 1_008 + 16 + watched {
             return Err(format!("the struct takes {struct_bytes} bytes"));
         }
         // Three keys, page buffers and their content, one bit for each page, marks of each block

@@ -132,8 +132,8 @@ fn a_torn_page_of_a_block_that_stays_unmarked_is_decided_on_once() {
 
 /// Anchors can no more be erased, and a checkpoint is to be made void.
 ///
-/// The first page of a session, which was torn, shows one mount that the checkpoint is outdated. The
-/// next one does not see it.
+/// The first page of a session, which was torn, shows one mount that the checkpoint is outdated.
+/// The next one does not see it.
 struct WornAnchors;
 
 impl WornAnchors {

@@ -47,7 +47,7 @@ impl Checkpoints {
             if !log.blocks.is_bad(anchor)
                 && let Some(found) = last_anchor(log, anchor)?
             {
-                self.leads_to[which] = Some(found.block);
+                self.leads_to[which] = found.block;
                 if newest.as_ref().is_none_or(|(_, before)| before.number < found.number) {
                     newest = Some((which, found));
                 }
@@ -83,7 +83,7 @@ impl Checkpoints {
                 // A cut erase of the anchor may have left all of it readable, and a cut program may
                 // have left nothing visible. So the place behind its last page cannot be trusted:
                 // the other anchor is erased and written next.
-                self.anchor = Some((which, log.block_pages()));
+                self.anchor = Some((which as u8, log.block_pages()));
                 self.stale = false;
                 // A program that was cut may be invisible: the block is not written again.
                 self.last = Some((block, log.block_pages()));

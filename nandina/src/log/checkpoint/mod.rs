@@ -38,7 +38,7 @@ pub use size::{VOIDING, cost, parts, parts_most, search_in_vain, voiding_cost};
 pub use stream::Stream;
 
 use super::{Label, Log, Source};
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, NO_BLOCK};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash};
 
@@ -67,9 +67,9 @@ pub struct Checkpoints {
     /// The anchor in use and the place of its next page.
     ///
     /// `None` after a mount without a checkpoint.
-    anchor: Option<(usize, u32)>,
-    /// The blocks to which the anchors lead, as far as they are known.
-    leads_to: [Option<BlockNumber>; ANCHORS.len()],
+    anchor: Option<(u8, u32)>,
+    /// The blocks to which the anchors lead, or [`NO_BLOCK`] where that is not known.
+    leads_to: [BlockNumber; ANCHORS.len()],
     /// The anchors may lead to a checkpoint that the mount did not use.
     ///
     /// None of its blocks may be opened until the anchors are erased.
@@ -130,7 +130,7 @@ impl Checkpoints {
             every,
             last,
             anchor,
-            leads_to: [None; ANCHORS.len()],
+            leads_to: [NO_BLOCK; ANCHORS.len()],
             stale,
             blocks,
             held: 0,
@@ -396,9 +396,10 @@ impl Checkpoints {
     /// Erases both anchors, so that a mount finds no checkpoint.
     pub fn erase_anchors<F: Flash>(&mut self, log: &mut Log<'_, F>) -> Result<(), Fault<F::Error>> {
         erase_anchors(log)?;
-        for (anchor, led) in ANCHORS.into_iter().zip(core::mem::take(&mut self.leads_to)) {
+        let leads_to = core::mem::replace(&mut self.leads_to, [NO_BLOCK; ANCHORS.len()]);
+        for (anchor, block) in ANCHORS.into_iter().zip(leads_to) {
             // Without a mark it still leads to its checkpoint: then that has to go.
-            if let Some(block) = led
+            if block != NO_BLOCK
                 && log.blocks.is_bad(anchor)
                 && !log.is_marked(anchor)?
                 && log.blocks.is_empty(block)
@@ -408,7 +409,7 @@ impl Checkpoints {
             }
         }
         let usable = ANCHORS.iter().position(|&block| !log.blocks.is_bad(block));
-        self.anchor = usable.map(|which| (which, 0));
+        self.anchor = usable.map(|which| (which as u8, 0));
         self.stale = false;
         Ok(())
     }
@@ -583,8 +584,8 @@ impl Checkpoints {
             for (block, named) in area.iter().zip(page[PREFIX_BYTES..].chunks_exact_mut(4)) {
                 named.copy_from_slice(&block.0.to_le_bytes());
             }
-            self.anchor = Some((which, place + 1));
-            self.leads_to[which] = area.first().copied();
+            self.anchor = Some((which as u8, place + 1));
+            self.leads_to[which] = area.first().copied().unwrap_or(NO_BLOCK);
             if program_area(log, ANCHORS[which], place)? {
                 return Ok(true);
             }
@@ -598,7 +599,7 @@ impl Checkpoints {
         log: &mut Log<'_, F>,
     ) -> Result<Option<(usize, u32)>, Fault<F::Error>> {
         let usable = |log: &Log<'_, F>, which: usize| !log.blocks.is_bad(ANCHORS[which]);
-        let first = match self.anchor {
+        let first = match self.anchor.map(|(which, place)| (which.into(), place)) {
             Some((which, place)) if usable(log, which) && place < log.block_pages() => {
                 return Ok(Some((which, place)));
             }
