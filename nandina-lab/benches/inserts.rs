@@ -113,7 +113,6 @@ fn checksum(bencher: Bencher<'_, '_>) {
     };
     let (identity, sequence) = (1, 1);
     let header = PageHeader {
-        medium,
         identity,
         sequence,
         lowest: 1,
@@ -125,5 +124,5 @@ fn checksum(bencher: Bencher<'_, '_>) {
     };
     bencher
         .counter(BytesCount::new(PAGE))
-        .bench_local(|| layout.seal(divan::black_box(&mut frame), &header));
+        .bench_local(|| layout.seal(divan::black_box(&mut frame), &medium, &header));
 }

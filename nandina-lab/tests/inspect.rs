@@ -265,7 +265,7 @@ fn a_tree_without_any_root_still_shows_its_pages() {
                     let mut frame = [&*main, &spare[..HEADER_BYTES]].concat();
                     let mut header = layout.header(&frame);
                     header.height = 0;
-                    layout.seal(&mut frame, &header);
+                    layout.reseal(&mut frame, &header);
                     spare[..HEADER_BYTES].copy_from_slice(&frame[512..]);
                 });
             }
@@ -341,13 +341,14 @@ fn damaged_and_resealed_chips_never_panic() {
                         frame[at] = random.random();
                     }
                     if resealed {
-                        let mut header = layout.header(&frame);
+                        let (mut header, mut medium) =
+                            (layout.header(&frame), layout.medium(&frame));
                         header.lowest = random.random_range(0..5);
                         header.height = random.random_range(0..14);
                         if random.random_bool(0.1) {
-                            header.medium.key_bytes = random.random_range(0..70);
+                            medium.key_bytes = random.random_range(0..70);
                         }
-                        layout.seal(&mut frame, &header);
+                        layout.seal(&mut frame, &medium, &header);
                     }
                     main.copy_from_slice(&frame[..512]);
                     spare[..HEADER_BYTES].copy_from_slice(&frame[512..]);

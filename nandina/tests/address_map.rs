@@ -13,7 +13,7 @@ use nandina::space::{Budget, Extent, Moves};
 use nandina_sim::{Chip, ChipError, Cut, TINY};
 
 const CODEC: Codec = Codec {
-    seal: |layout, page, header, _| layout.seal(page, header),
+    seal: |layout, page, medium, header, _| layout.seal(page, medium, header),
     check: |layout, page, _| layout.open(page).map(drop),
     reads_max: 1,
 };

@@ -137,7 +137,7 @@ pub(crate) const fn damage_of(fault: PageFault) -> Damage {
         PageFault::Damaged => Damage::Checksum,
         PageFault::Unreadable => Damage::Uncorrectable,
         PageFault::Version(_) => Damage::OtherVersion,
-        PageFault::Appended { .. } => Damage::OtherSystem,
+        PageFault::Appended => Damage::OtherSystem,
     }
 }
 

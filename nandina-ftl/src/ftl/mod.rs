@@ -98,7 +98,7 @@ const LISTING_COST: u32 = 10;
 
 /// How pages of an FTL are sealed and checked.
 const CODEC: Codec = Codec {
-    seal: |layout, page, header, sum| layout.seal_as(page, header, false, sum),
+    seal: |layout, page, medium, header, sum| layout.seal_as(page, medium, header, false, sum),
     check: |layout, page, sum| layout.check_as(page, true, sum),
     // A page that cannot be read would let an older copy of it count.
     reads_max: 3,

@@ -12,7 +12,7 @@
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::gc;
 use nandina::log::LOST_MAX;
-use nandina::node::{PageFault, PageHeader};
+use nandina::node::{Medium, PageFault, PageHeader};
 use nandina::{Damage, Fault};
 
 use super::bytes::{Kind, LOGICAL_END, MOVED, NEW, Own, Suspects, Trims, opens_request};
@@ -233,20 +233,20 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
 
     /// Finds the newest format by the first page of each block, and the erase counts.
     fn survey(&mut self) -> Result<u32, FtlError<F::Error>> {
-        let mut newest: Option<PageHeader> = None;
+        let mut newest: Option<(PageHeader, Medium)> = None;
         for block in self.log.blocks.all() {
             self.anchors.unread.insert(block);
             let Some(header) = self.log.first_header(block)? else { continue };
             self.log.blocks.set_opened_at(block, header.sequence);
             self.log.blocks.set_erase_count(block, header.erase_count);
-            if newest.is_none_or(|newest| newest.sequence < header.sequence) {
-                newest = Some(header);
+            if newest.is_none_or(|(newest, _)| newest.sequence < header.sequence) {
+                newest = Some((header, self.log.medium_in(0)));
             }
         }
         // An index that was made later has higher numbers: it is not overwritten.
-        let newest = newest.ok_or(FtlError::Blank)?;
-        if newest.medium != self.log.medium {
-            return Err(FtlError::OtherContent { system: newest.medium.system });
+        let (newest, medium) = newest.ok_or(FtlError::Blank)?;
+        if medium != self.log.medium {
+            return Err(FtlError::OtherContent { system: medium.system });
         }
         Ok(newest.identity)
     }
@@ -260,16 +260,12 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 continue;
             }
             let header = self.log.first_header(block)?;
-            let is_later = |header: PageHeader| {
-                header.medium != self.log.medium && header.sequence > checkpoint.sequence
-            };
-            if header.is_some_and(is_later) {
+            let is_ours = self.log.is_ours(0);
+            if header.is_some_and(|header| !is_ours && header.sequence > checkpoint.sequence) {
                 // What else was made later is found by a look at every block.
                 return Err(FtlError::Blank);
             }
-            let ours = header.filter(|header| {
-                header.medium == self.log.medium && header.identity == checkpoint.identity
-            });
+            let ours = header.filter(|header| is_ours && header.identity == checkpoint.identity);
             if let Some(header) = ours {
                 self.log.blocks.set_opened_at(block, header.sequence);
                 self.log.blocks.set_erase_count(block, header.erase_count);
@@ -363,7 +359,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             if is_damaged && !self.log.blocks.is_bad(block) {
                 self.log.blocks.set_stuck(block);
             }
-            if header.medium != self.log.medium || header.identity != scan.look.identity {
+            if !self.log.is_ours(0) || header.identity != scan.look.identity {
                 continue;
             }
             let (sequence, kind) = (header.sequence, Kind::of(header.lowest, header.records));

@@ -86,9 +86,10 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         }
     }
 
+    /// Whether the page in page buffer 0, which has this header, is a directory.
     fn is_directory(&self, header: &PageHeader) -> bool {
         let kind = Kind::of(header.lowest, header.records);
-        header.medium == self.log.medium && kind == Kind::Directory
+        self.log.is_ours(0) && kind == Kind::Directory
     }
 
     /// Whether the first readable page of a block is no directory.

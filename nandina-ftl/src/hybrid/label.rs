@@ -127,23 +127,10 @@ impl Kind {
 
 #[cfg(test)]
 mod tests {
-    use nandina::node::Medium;
-
     use super::*;
 
     #[test]
     fn labels_lead_back_to_kinds_and_causes() {
-        let medium = Medium {
-            system: 0,
-            key_bytes: 0,
-            value_bytes: 0,
-            blocks: 1,
-            pages_per_block: 1,
-            checkpoints: false,
-            appended: false,
-            replaced: false,
-            atomic: false,
-        };
         let kinds =
             [Kind::Data(0), Kind::Hole(9), Kind::Lost(8), Kind::Old(7), Kind::Own, Kind::Pad];
         let causes = [Cause::IN_PLACE, Cause::LOG, Cause::copy(false), Cause::copy(true)];
@@ -154,7 +141,6 @@ mod tests {
                 let Label { lowest, height, records } = kind.label(cause);
                 let (identity, sequence, erase_count, settling) = (1, 2, 3, false);
                 let header = PageHeader {
-                    medium,
                     identity,
                     sequence,
                     lowest,

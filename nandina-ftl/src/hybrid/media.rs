@@ -91,6 +91,11 @@ impl<'b, F: Flash> Media<'b, F> {
         *byte = if to { *byte | bit } else { *byte & !bit };
     }
 
+    /// The settings in the page that `frame` holds.
+    pub fn medium_in(&self, frame: usize) -> Medium {
+        self.layout().medium(self.frames.bytes(frame))
+    }
+
     /// Reads a page into a page buffer.
     pub fn read(
         &mut self,
@@ -128,7 +133,6 @@ impl<'b, F: Flash> Media<'b, F> {
         self.sequence += 1;
         self.set_clean(block, false);
         let header = PageHeader {
-            medium: self.medium,
             identity: self.identity,
             sequence: self.sequence,
             lowest,
@@ -140,7 +144,7 @@ impl<'b, F: Flash> Media<'b, F> {
         };
         let layout = self.layout();
         let bytes = self.frames.bytes_mut(frame);
-        layout.seal(bytes, &header);
+        layout.seal(bytes, &self.medium, &header);
         let (main, spare) = bytes.split_at(layout.page_bytes());
         self.operations = self.operations.wrapping_add(1);
         match self.flash.program(page, main, spare) {

@@ -209,7 +209,7 @@ fn canary_a_stale_copy_that_takes_a_new_sequence_number_is_caught() {
         .unwrap();
     // As if garbage collection moved a copy that does not count: it becomes the newest.
     let header = nandina::node::PageHeader { sequence: stale.sequence + 50, ..stale };
-    layout.seal(&mut bytes, &header);
+    layout.reseal(&mut bytes, &header);
     let last = PageNumber(CHIP.geometry.pages() - CHIP.geometry.pages_per_block);
     assert!(chip.page_is_erased(last));
     chip.corrupt_page(last, |main, spare| {

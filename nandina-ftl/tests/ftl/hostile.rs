@@ -44,6 +44,7 @@ fn damage(chip: &mut Chip, numbers: &mut Numbers) {
                 1 => header.sequence + u64::from(numbers.below(600)),
                 _ => u64::from(numbers.below(600)),
             };
+            let medium = layout.medium(&frame);
             let records = RECORDS[numbers.below(RECORDS.len() as u32) as usize];
             let lowest = numbers.below(3) as u8;
             for _ in 0..numbers.below(20) {
@@ -51,7 +52,8 @@ fn damage(chip: &mut Chip, numbers: &mut Numbers) {
                 let at = numbers.below(most);
                 frame[at as usize] = numbers.below(256) as u8;
             }
-            layout.seal(&mut frame, &PageHeader { sequence, records, lowest, ..header });
+            let header = PageHeader { sequence, records, lowest, ..header };
+            layout.seal(&mut frame, &medium, &header);
         }
         _ => {
             for _ in 0..=numbers.below(8) {

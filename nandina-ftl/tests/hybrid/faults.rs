@@ -267,7 +267,7 @@ fn canary_a_merge_that_makes_old_bytes_new_is_caught() {
         // As if a merge had copied what does not count.
         let sequence = stale.sequence + 1000;
         layout_of(&CHIP.geometry)
-            .seal(&mut old, &PageHeader { sequence, height: 3, lowest: 1, ..stale });
+            .reseal(&mut old, &PageHeader { sequence, height: 3, lowest: 1, ..stale });
         let last = PageNumber(CHIP.geometry.pages() - CHIP.geometry.pages_per_block);
         assert!(chip.page_is_erased(last));
         put_page(&mut chip, last, &old);
@@ -328,13 +328,15 @@ fn damage(chip: &mut Chip, numbers: &mut Numbers) {
                 1 => header.sequence + u64::from(numbers.below(900)),
                 _ => u64::from(numbers.below(900)),
             };
+            let medium = layout.medium(&frame);
             let records = RECORDS[numbers.below(RECORDS.len() as u32) as usize];
             let (lowest, height) = (numbers.below(4) as u8, numbers.below(8) as u8);
             for _ in 0..numbers.below(20) {
                 let most = if numbers.below(2) == 0 { 120 } else { 512 };
                 frame[numbers.below(most) as usize] = numbers.below(256) as u8;
             }
-            layout.seal(&mut frame, &PageHeader { sequence, records, lowest, height, ..header });
+            let header = PageHeader { sequence, records, lowest, height, ..header };
+            layout.seal(&mut frame, &medium, &header);
         }
         _ => {
             for _ in 0..=numbers.below(8) {

@@ -234,7 +234,7 @@ fn canary_a_merge_that_makes_old_bytes_new_is_caught() {
             continue;
         }
         let (mut chip, mut frame) = (chip.clone(), frame.clone());
-        layout_of(&FIGURES.geometry).seal(&mut frame, &PageHeader { lowest: 1, ..*header });
+        layout_of(&FIGURES.geometry).reseal(&mut frame, &PageHeader { lowest: 1, ..*header });
         put_page(&mut chip, *page, &frame);
         assert!(is_caught(&mut memory, &mut chip, &host), "{page}, {header:?}");
         tried += 1;
@@ -274,7 +274,7 @@ fn canary_a_page_that_does_not_name_the_one_before_it_is_caught_and_counted() {
     chip.corrupt_page(faded, |main, _| main[100] ^= 1);
     // The block has an older version of page 1, which would count.
     assert_eq!((header.records, header.lowest), (2, 1));
-    layout_of(&FIGURES.geometry).seal(&mut frame, &PageHeader { lowest: 3, ..header });
+    layout_of(&FIGURES.geometry).reseal(&mut frame, &PageHeader { lowest: 3, ..header });
     put_page(&mut chip, last, &frame);
     let mounted = memory.with(&mut chip.clone(), false, |ftl| {
         Ok((ftl.statistics().unexplained_blocks, ftl.read(1, &mut [0; 512])?))

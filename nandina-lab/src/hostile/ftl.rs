@@ -115,7 +115,7 @@ fn damage(chip: &mut Chip, bytes: &mut Bytes<'_>) {
         chip.corrupt_page(page, |main, spare| {
             let used = layout.frame_bytes() - main.len();
             let mut frame = [&*main, &spare[..used]].concat();
-            let mut header = layout.header(&frame);
+            let (mut header, medium) = (layout.header(&frame), layout.medium(&frame));
             match kind % 8 {
                 0 => {
                     let at = usize::from(bytes.next_u16()) % frame.len();
@@ -135,7 +135,7 @@ fn damage(chip: &mut Chip, bytes: &mut Bytes<'_>) {
                 _ => frame.fill(bytes.next()),
             }
             if kind & 0x80 == 0 {
-                layout.seal(&mut frame, &header);
+                layout.seal(&mut frame, &medium, &header);
             }
             main.copy_from_slice(&frame[..main.len()]);
             spare[..used].copy_from_slice(&frame[main.len()..]);

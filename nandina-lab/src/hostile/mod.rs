@@ -256,7 +256,7 @@ impl Use<'_> {
                 }
                 // In half of the cases the checksum matches the damage.
                 if kind & 0x80 == 0 {
-                    header.medium = Medium {
+                    let medium = Medium {
                         system: S::DESCRIPTION.code,
                         key_bytes: 4,
                         value_bytes: VALUE_BYTES as u16,
@@ -267,7 +267,7 @@ impl Use<'_> {
                         atomic: S::DESCRIPTION.needs.atomic_rewrite,
                         replaced: image != Image::Plain && !S::DESCRIPTION.collects(),
                     };
-                    layout.seal(&mut frame, &header);
+                    layout.seal(&mut frame, &medium, &header);
                 }
                 main.copy_from_slice(&frame[..main.len()]);
                 spare[..used].copy_from_slice(&frame[main.len()..]);

@@ -3,6 +3,7 @@
 //! It works on a copy and never writes. Where the newest tree is broken it continues with whatever
 //! can be decoded.
 
+mod header;
 mod leaves;
 mod packed;
 mod pages;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 
 use crate::systems::key_of;
 use nandina::flash::PageNumber;
-use nandina::node::{PageFault, PageHeader};
+use nandina::node::PageFault;
 use nandina::{Index, OpenError, System};
 use nandina_sim::{Chip, ChipError};
 use serde::Serialize;
@@ -23,6 +24,7 @@ use serde::Serialize;
 use crate::LabError;
 use crate::opened::{Job, copy_to_look_at, medium_of, with_index};
 use crate::wear::Spread;
+use header::Header;
 pub(crate) use pages::Pages;
 use reader::reader_of;
 pub(crate) use walk::{Walk, walk};
@@ -227,7 +229,7 @@ fn open_copy(chip: &Chip) -> Result<u32, String> {
     with_index(&mut copy_to_look_at(chip), &medium, Unexplained).map_err(|error| error.0)
 }
 
-fn facts_of(newest: &PageHeader) -> MediumFacts {
+fn facts_of(newest: &Header) -> MediumFacts {
     let medium = &newest.medium;
     MediumFacts {
         system: key_of(medium.system),
@@ -242,12 +244,7 @@ fn facts_of(newest: &PageHeader) -> MediumFacts {
     }
 }
 
-fn count(
-    chip: &Chip,
-    pages: &Pages,
-    newest: Option<&PageHeader>,
-    tree: Option<&Walk>,
-) -> PageCounts {
+fn count(chip: &Chip, pages: &Pages, newest: Option<&Header>, tree: Option<&Walk>) -> PageCounts {
     let is_journal = newest
         .and_then(|newest| reader_of(newest.medium.system)?.packed)
         .map(|packed| packed.is_journal);
@@ -265,7 +262,7 @@ fn count(
             }
             Err(PageFault::Erased) => &mut counts.erased,
             // (The inspector's layout reads pages of every system.)
-            Err(PageFault::Damaged | PageFault::Appended { .. }) => &mut counts.damaged,
+            Err(PageFault::Damaged | PageFault::Appended) => &mut counts.damaged,
             Err(PageFault::Unreadable) => &mut counts.unreadable,
             Err(PageFault::Version(_)) => &mut counts.other_version,
             Ok(_) if tree.is_some_and(|tree| tree.valid.contains(&page)) => &mut counts.valid,
@@ -290,9 +287,9 @@ fn count(
     counts
 }
 
-fn decodable(pages: &Pages, newest: &PageHeader) -> Vec<Decodable> {
+fn decodable(pages: &Pages, newest: &Header) -> Vec<Decodable> {
     let mut levels = BTreeMap::new();
-    let of_index = |header: &PageHeader| header.identity == newest.identity && header.lowest > 0;
+    let of_index = |header: &Header| header.identity == newest.identity && header.lowest > 0;
     for (_, header) in pages.readable().filter(|(_, header)| of_index(header)) {
         let level = levels.entry(header.lowest).or_insert(Decodable {
             level: header.lowest,

@@ -3,9 +3,10 @@
 //! A page is judged by its own content, not by pages that refer to it; no tree is walked here.
 
 use nandina::flash::{Flash, FlashError, PageNumber, Reading};
-use nandina::node::{Gaps, HEADER_BYTES, PageFault, PageHeader, PageLayout};
+use nandina::node::{Gaps, HEADER_BYTES, PageFault, PageLayout};
 use nandina_sim::Chip;
 
+use super::header::Header;
 use super::reader::reader_of;
 use crate::LabError;
 use crate::opened::copy_to_look_at;
@@ -15,7 +16,7 @@ pub struct Pages {
     chip: Chip,
     pub layout: PageLayout,
     /// The kind of each page, by its number.
-    pub found: Vec<Result<PageHeader, PageFault>>,
+    pub found: Vec<Result<Header, PageFault>>,
     /// Pages in which the ECC corrected so many bits that they should be written again.
     pub corrected: u32,
     /// Gaps in the newest session page of a mount, and that page's number.
@@ -50,7 +51,7 @@ impl Pages {
         for page in (0..geometry.pages()).map(PageNumber) {
             let found = match pages.sense(page)? {
                 Some(reading) => {
-                    let found = pages.layout.open(&pages.frame);
+                    let found = Header::of(&pages.layout, &pages.frame);
                     pages.corrected += u32::from(found.is_ok() && reading == Reading::Corrected);
                     found
                 }
@@ -63,7 +64,7 @@ impl Pages {
     }
 
     fn find_session(&mut self) -> Result<(), LabError> {
-        let is_session = |header: &PageHeader| {
+        let is_session = |header: &Header| {
             (header.begins_session() || header.ends_session())
                 && reader_of(header.medium.system).is_some_and(|reader| reader.system.in_place)
         };
@@ -77,7 +78,7 @@ impl Pages {
     }
 
     /// Whether a mount counts a page with this header.
-    pub fn counts(&self, header: &PageHeader) -> bool {
+    pub fn counts(&self, header: &Header) -> bool {
         let (gaps, session) = &self.gaps;
         let in_place = reader_of(header.medium.system).is_some_and(|reader| reader.system.in_place);
         !in_place || gaps.let_count(header, *session)
@@ -106,13 +107,13 @@ impl Pages {
     }
 
     /// The readable pages and their headers.
-    pub fn readable(&self) -> impl Iterator<Item = (PageNumber, &PageHeader)> {
+    pub fn readable(&self) -> impl Iterator<Item = (PageNumber, &Header)> {
         let numbered = (0..).map(PageNumber).zip(&self.found);
         numbered.filter_map(|(page, found)| Some((page, found.as_ref().ok()?)))
     }
 
     /// The newest readable page of a tree: it identifies the index on the chip.
-    pub fn newest(&self) -> Option<PageHeader> {
+    pub fn newest(&self) -> Option<Header> {
         let of_trees =
             self.readable().map(|(_, header)| *header).filter(|header| header.lowest > 0);
         of_trees.max_by_key(|header| header.sequence)
@@ -123,7 +124,7 @@ impl Pages {
         let Some(Ok(root)) = self.found.get(root.0 as usize) else { return 0 };
         let packed = reader_of(root.medium.system).and_then(|reader| reader.packed);
         let Some(packed) = packed else { return 0 };
-        let counts = |header: &PageHeader| {
+        let counts = |header: &Header| {
             (packed.is_journal)(header)
                 && header.identity == root.identity
                 && header.sequence > root.sequence
@@ -132,7 +133,7 @@ impl Pages {
     }
 
     /// The roots of the index that `newest` belongs to, the newest first.
-    pub fn roots(&self, newest: &PageHeader) -> Vec<PageNumber> {
+    pub fn roots(&self, newest: &Header) -> Vec<PageNumber> {
         let reader = reader_of(newest.medium.system);
         let last =
             reader.is_none_or(|reader| reader.system.writes_paths || reader.packed.is_some());

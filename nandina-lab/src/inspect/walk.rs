@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nandina::engine::KEY_BYTES_MAX;
 use nandina::flash::PageNumber;
-use nandina::node::{Node, PageFault, PageHeader, SAME_PAGE, Shape};
+use nandina::node::{Node, PageFault, SAME_PAGE, Shape};
 use nandina::tree::HEIGHT_MAX;
 use serde::Serialize;
 
+use super::header::Header;
 use super::pages::Pages;
 use super::reader::{Reader, reader_of};
 use crate::LabError;
@@ -146,7 +147,7 @@ pub fn walk(pages: &mut Pages, page: PageNumber) -> Result<Walk, LabError> {
 pub(super) struct Walker<'p> {
     pub pages: &'p mut Pages,
     /// The page from which the walk starts: a root, or the newest leaf.
-    pub root: PageHeader,
+    pub root: Header,
     pub reader: Option<Reader>,
     pub facts: TreeFacts,
     pub valid: BTreeSet<u32>,
@@ -272,7 +273,7 @@ impl Walker<'_> {
         let header = match self.pages.found.get(page as usize) {
             None => return Some("a pointer leads beyond the chip"),
             Some(Err(PageFault::Erased)) => return Some("it is erased but referenced"),
-            Some(Err(PageFault::Damaged | PageFault::Appended { .. })) => {
+            Some(Err(PageFault::Damaged | PageFault::Appended)) => {
                 return Some("its checksum does not match");
             }
             Some(Err(PageFault::Unreadable)) => {

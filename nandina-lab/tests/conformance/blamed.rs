@@ -34,7 +34,7 @@ impl Blamed {
                     let extent =
                         (nodes_of::<S>().extent)(layout.area_bytes(), header.lowest, height);
                     frame[extent.start..extent.start + 2].fill(0xFF);
-                    layout.seal(&mut frame, &header);
+                    layout.reseal(&mut frame, &header);
                     main.copy_from_slice(&frame[..512]);
                     spare[..HEADER_BYTES].copy_from_slice(&frame[512..]);
                 }

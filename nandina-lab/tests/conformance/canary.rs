@@ -223,7 +223,7 @@ impl Flash for ForgottenChecksum {
         let mut frame = [&*main, &*spare].concat();
         if layout.open(&frame) == Err(PageFault::Damaged) && spare[4..6] == *b"Nd" {
             let header = layout.header(&frame);
-            layout.seal(&mut frame, &header);
+            layout.reseal(&mut frame, &header);
             spare.copy_from_slice(&frame[main.len()..]);
         }
         Ok(reading)

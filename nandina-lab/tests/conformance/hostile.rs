@@ -40,7 +40,7 @@ impl Check for Damaged {
                 let resealed = random.random_bool(0.7);
                 chip.corrupt_page(page, |main, spare| {
                     let mut frame = [&*main, &spare[..HEADER_BYTES]].concat();
-                    let header = layout.header(&frame);
+                    let (header, medium) = (layout.header(&frame), layout.medium(&frame));
                     for _ in 0..random.random_range(1..6) {
                         let at = random.random_range(0..frame.len());
                         frame[at] = random.random();
@@ -48,7 +48,7 @@ impl Check for Damaged {
                     if resealed {
                         let mut header = header;
                         header.lowest = random.random_range(0..5);
-                        layout.seal(&mut frame, &header);
+                        layout.seal(&mut frame, &medium, &header);
                     }
                     main.copy_from_slice(&frame[..512]);
                     spare[..HEADER_BYTES].copy_from_slice(&frame[512..]);
@@ -329,7 +329,7 @@ impl Check for ManyWays {
                         node.insert(slot, &key(slot as u32), &first);
                     }
                 }
-                layout.seal(&mut frame, &header);
+                layout.reseal(&mut frame, &header);
                 main.copy_from_slice(&frame[..PAGE]);
                 spare[..HEADER_BYTES].copy_from_slice(&frame[PAGE..]);
             });

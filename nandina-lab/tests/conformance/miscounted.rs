@@ -57,7 +57,7 @@ fn tamper(chip: &mut Chip, layout: &PageLayout, change: impl Fn(u16, &mut [u8]))
                 let header = layout.header(&frame);
                 let part = u16::from_le_bytes([frame[2], frame[3]]);
                 change(part, &mut frame[..layout.area_bytes()]);
-                layout.seal(&mut frame, &header);
+                layout.reseal(&mut frame, &header);
                 main.copy_from_slice(&frame[..main_bytes]);
                 spare[..used - main_bytes].copy_from_slice(&frame[main_bytes..]);
             }

@@ -27,24 +27,14 @@ impl Label {
 }
 
 impl<F: Flash> Log<'_, F> {
-    /// Builds the header of a page.
+    /// Builds the header of a page, which also carries the settings of the index.
     pub const fn header_of(
         &self,
         Label { lowest, height, records }: Label,
         sequence: u64,
         erase_count: u32,
     ) -> PageHeader {
-        let Self { medium, identity, settling, tag, .. } = *self;
-        PageHeader {
-            medium,
-            identity,
-            sequence,
-            lowest,
-            height,
-            erase_count,
-            records,
-            settling,
-            tag,
-        }
+        let Self { identity, settling, tag, .. } = *self;
+        PageHeader { identity, sequence, lowest, height, erase_count, records, settling, tag }
     }
 }

@@ -64,8 +64,8 @@ const FAILURES_MIN: u32 = 8;
 
 /// How an owner seals and checks its pages.
 pub struct Codec {
-    /// Writes header and checksum of a page; the last argument computes the checksum.
-    pub seal: fn(&PageLayout, &mut [u8], &PageHeader, &mut Sum<'_>),
+    /// Writes header, settings and checksum of a page; the last argument computes the checksum.
+    pub seal: fn(&PageLayout, &mut [u8], &Medium, &PageHeader, &mut Sum<'_>),
     /// Checks a page that was read from the chip.
     ///
     /// The last argument computes its checksum.
@@ -497,7 +497,9 @@ impl<'b, F: Flash> Log<'b, F> {
             Source::Bytes(bytes) => bytes,
         };
         let flash = &mut self.flash;
-        (self.codec.seal)(&layout, bytes, &header, &mut |pieces| flash.checksum(pieces));
+        (self.codec.seal)(&layout, bytes, &self.medium, &header, &mut |pieces| {
+            flash.checksum(pieces)
+        });
         let (main, spare) = bytes.split_at(layout.page_bytes());
         self.operations += 1;
         let mut with_hint = [0; size_of::<SpareWithHint>()];

@@ -58,7 +58,7 @@ impl<F: Flash> Log<'_, F> {
         let header = self.header_of(label, self.sequence, self.blocks.erase_count(block));
         let (flash, mut beside) = (&mut self.flash, [0; HEADER_BYTES]);
         let mut sum = |pieces: &[&[u8]]| flash.checksum(pieces);
-        PageLayout::seal_parts(main, &mut beside, &header, false, &mut sum);
+        PageLayout::seal_parts(main, &mut beside, &self.medium, &header, false, &mut sum);
         self.operations += 1;
         let programmed = match self.flash.program(page, main, &beside) {
             Ok(()) => true,

@@ -5,7 +5,7 @@
 use super::Log;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber, Reading};
-use crate::node::{PageFault, PageHeader};
+use crate::node::{Medium, PageFault, PageHeader};
 
 /// The most consecutive programmed pages that may read as erased.
 ///
@@ -82,19 +82,29 @@ impl<F: Flash> Log<'_, F> {
     ///
     /// Cost: one read, or a few.
     pub fn first_sequence(&mut self, block: BlockNumber) -> Result<Option<u64>, Fault<F::Error>> {
-        Ok(self.first_header(block)?.map(|header| header.sequence))
+        for place in 0..(1 + LOST_MAX).min(self.block_pages()) {
+            if self.read_page(self.page_at(block, place), 0)?.is_ok() {
+                return Ok(Some(self.sequence_in(0)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The sequence number of the page that `frame` holds.
+    fn sequence_in(&self, frame: usize) -> u64 {
+        self.layout().sequence(self.frames.bytes(frame))
     }
 
     /// Whether the page at `place` of `block` reads as erased. Cost: one read.
     fn is_blank(&mut self, block: BlockNumber, place: u32) -> Result<bool, Fault<F::Error>> {
         let page = self.page_at(block, place);
-        Ok(matches!(self.read_raw(page, 0)?, Err(PageFault::Erased)))
+        Ok(self.read_page(page, 0)? == Err(PageFault::Erased))
     }
 
     /// Whether `page` can be read every time. Cost: [`LOOKS`] reads at most.
     pub fn is_steady(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
         for _ in 0..LOOKS {
-            if self.read_raw(page, 0)?.is_err() {
+            if self.read_page(page, 0)?.is_err() {
                 return Ok(false);
             }
         }
@@ -110,13 +120,16 @@ impl<F: Flash> Log<'_, F> {
     ///
     /// Cost: [`LOOKS`] reads at most.
     pub fn steady_reading(&mut self, page: PageNumber) -> Steady<F::Error> {
-        let first = self.read_raw(page, 0)?.map(|header| header.sequence);
+        let first = self.read_page(page, 0)?;
+        let sequence = self.sequence_in(0);
         for _ in 1..LOOKS {
-            if self.read_raw(page, 0)?.map(|header| header.sequence) != first {
+            if self.read_page(page, 0)? != first
+                || (first.is_ok() && self.sequence_in(0) != sequence)
+            {
                 return Ok(None);
             }
         }
-        Ok(Some(first))
+        Ok(Some(first.map(|()| sequence)))
     }
 
     /// Reads any page into page buffer `frame` and returns its header.
@@ -171,6 +184,16 @@ impl<F: Flash> Log<'_, F> {
     /// Lowest level of the nodes in the page that `frame` holds.
     pub fn lowest(&self, frame: usize) -> u8 {
         self.layout().lowest(self.frames.bytes(frame))
+    }
+
+    /// Whether the page that `frame` holds carries the settings of this index.
+    pub fn is_ours(&self, frame: usize) -> bool {
+        self.medium_in(frame) == self.medium
+    }
+
+    /// The settings in the page that `frame` holds.
+    pub fn medium_in(&self, frame: usize) -> Medium {
+        self.layout().medium(self.frames.bytes(frame))
     }
 
     /// The header of the page that `frame` holds.

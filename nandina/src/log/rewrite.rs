@@ -30,7 +30,9 @@ impl<F: Flash> Log<'_, F> {
         let layout = self.layout();
         let bytes = self.frames.bytes_mut(frame);
         let flash = &mut self.flash;
-        (self.codec.seal)(&layout, bytes, &header, &mut |pieces| flash.checksum(pieces));
+        (self.codec.seal)(&layout, bytes, &self.medium, &header, &mut |pieces| {
+            flash.checksum(pieces)
+        });
         let (main, spare) = bytes.split_at(layout.page_bytes());
         self.operations += 1;
         self.flash.rewrite(page, main, spare).map_err(Fault::Device)?;

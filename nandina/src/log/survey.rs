@@ -17,6 +17,8 @@ const UNCHECKED_END: u64 = 1 << 46;
 pub struct Survey {
     /// The newest block of those that count.
     pub newest: Option<Newest>,
+    /// The settings of its index.
+    medium: Option<Medium>,
     any_written: bool,
     /// No page of checkpoints has a higher number; 0 if no block holds such pages.
     pub checkpoints: u64,
@@ -37,8 +39,8 @@ pub struct Newest {
     pub sequence: u64,
     /// The page is the first one that was programmed after a mount.
     pub begins_session: bool,
-    /// The settings of the index.
-    pub medium: Medium,
+    /// The page carries the settings of this index.
+    pub is_ours: bool,
 }
 
 /// The position of a block in the order in which blocks were opened.
@@ -57,12 +59,12 @@ impl Newest {
 }
 
 impl Survey {
-    /// The newest block, or why there is no index of this system.
+    /// The newest block and the settings in it, or why there is no index of this system.
     ///
     /// `system` is the number of the system.
-    pub fn expect<E>(&self, system: u8) -> Result<&Newest, OpenError<E>> {
-        if let Some(newest) = &self.newest {
-            return Ok(newest);
+    pub fn expect<E>(&self, system: u8) -> Result<(&Newest, &Medium), OpenError<E>> {
+        if let (Some(newest), Some(medium)) = (&self.newest, &self.medium) {
+            return Ok((newest, medium));
         }
         Err(match (self.other_version, self.other_system) {
             (Some(found), _) => OpenError::Version { found },
@@ -86,8 +88,8 @@ impl Survey {
     /// An index without checkpoints may have nodes in their blocks, although pages of older
     /// checkpoints are left.
     pub const fn has_anchors(&self) -> bool {
-        match &self.newest {
-            Some(newest) => newest.medium.checkpoints && !newest.medium.replaced,
+        match &self.medium {
+            Some(medium) => medium.checkpoints && !medium.replaced,
             None => self.checkpoints > 0,
         }
     }
@@ -130,8 +132,10 @@ impl<F: Flash> Log<'_, F> {
                 Err(PageFault::Damaged | PageFault::Unreadable) => survey.any_written = true,
                 // No checksum covers that version, so it may be damage as well.
                 Err(PageFault::Version(found)) => survey.other_version = Some(found),
-                Err(PageFault::Appended { system, sequence }) => {
+                Err(PageFault::Appended) => {
                     survey.any_written = true;
+                    let (layout, bytes) = (self.layout(), self.frames.bytes(0));
+                    let (system, sequence) = (layout.system(bytes), layout.sequence(bytes));
                     // The number is not verified: damage must not use up the remaining numbers.
                     let sequence = if sequence < UNCHECKED_END { sequence } else { 0 };
                     let highest = survey.unread_sequence().max(sequence);
@@ -164,7 +168,9 @@ impl<F: Flash> Log<'_, F> {
         if is_newest {
             let medium = layout.medium(bytes);
             let begins_session = layout.header(bytes).begins_session();
-            survey.newest = Some(Newest { block, identity, sequence, begins_session, medium });
+            let is_ours = medium == self.medium;
+            survey.newest = Some(Newest { block, identity, sequence, begins_session, is_ours });
+            survey.medium = Some(medium);
         }
         self.blocks.set_erase_count(block, erase_count);
         self.blocks.set_opened_at(block, sequence);

@@ -117,7 +117,7 @@ impl<F: Flash> Log<'_, F> {
         };
         Ok(match self.read_page_within(self.page_at(block, 0), frame, 1)? {
             Ok(()) => Some(self.layout().erase_count(self.frames.bytes(frame))),
-            Err(PageFault::Version(_) | PageFault::Appended { .. }) => Some(0),
+            Err(PageFault::Version(_) | PageFault::Appended) => Some(0),
             Err(PageFault::Erased | PageFault::Damaged | PageFault::Unreadable) => None,
         })
     }

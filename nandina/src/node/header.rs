@@ -132,11 +132,9 @@ pub struct Medium {
     pub replaced: bool,
 }
 
-/// The header of a page.
+/// The header of a page, without the settings of the index ([`Medium`]) that it carries as well.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageHeader {
-    /// The settings of the index.
-    pub medium: Medium,
     /// Identifies the formatting of the medium that the page belongs to.
     pub identity: u32,
     /// The sequence number: it rises with every program.
@@ -179,8 +177,7 @@ impl PageHeader {
 
     /// Writes all fields except the checksum into `out`, the bytes of a header.
     #[inline]
-    pub(super) fn write(&self, out: &mut [u8]) {
-        let medium = &self.medium;
+    pub(super) fn write(&self, medium: &Medium, out: &mut [u8]) {
         let flags = if medium.checkpoints { CHECKPOINTS } else { 0 }
             | if self.settling { SETTLING } else { 0 }
             | if medium.atomic { ATOMIC } else { 0 }
@@ -214,10 +211,9 @@ pub(super) struct Fields<'a>(pub &'a [u8]);
 impl Fields<'_> {
     pub fn header(self) -> PageHeader {
         PageHeader {
-            medium: self.medium(),
             identity: self.identity(),
             sequence: self.sequence(),
-            lowest: self.0[field::LOWEST.start],
+            lowest: self.lowest(),
             height: self.0[field::HEIGHT.start],
             erase_count: self.erase_count(),
             records: u32_at(self.0, field::RECORDS.start),
@@ -238,6 +234,10 @@ impl Fields<'_> {
             atomic: self.0[field::FLAGS.start] & ATOMIC != 0,
             replaced: self.0[field::APPENDED.start] & REPLACED != 0,
         }
+    }
+
+    pub const fn lowest(self) -> u8 {
+        self.0[field::LOWEST.start]
     }
 
     pub const fn checksum(self) -> u32 {

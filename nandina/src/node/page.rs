@@ -34,13 +34,8 @@ pub enum PageFault {
     Version(u8),
     /// A page of appended records, where such pages are not read.
     ///
-    /// The fields are those of its header, unchecked.
-    Appended {
-        /// Number of the system that wrote it.
-        system: u8,
-        /// Its sequence number.
-        sequence: u64,
-    },
+    /// Nothing of it was checked.
+    Appended,
 }
 
 /// Where the parts of a page lie in a page buffer.
@@ -83,9 +78,15 @@ impl PageLayout {
         self.area_bytes() == self.page_bytes
     }
 
-    /// Writes the header of `frame` and its checksum.
-    pub fn seal(&self, frame: &mut [u8], header: &PageHeader) {
-        self.seal_as(frame, header, header.medium.appended, &mut checksum::of);
+    /// Writes the header of `frame`, with the settings of its index, and its checksum.
+    pub fn seal(&self, frame: &mut [u8], medium: &Medium, header: &PageHeader) {
+        self.seal_as(frame, medium, header, medium.appended, &mut checksum::of);
+    }
+
+    /// Writes another header into `frame`, a page of the same index.
+    pub fn reseal(&self, frame: &mut [u8], header: &PageHeader) {
+        let medium = self.medium(frame);
+        self.seal(frame, &medium, header);
     }
 
     /// As [`seal`](Self::seal), for pages whose records are appended or not.
@@ -95,12 +96,13 @@ impl PageLayout {
     pub fn seal_as(
         &self,
         frame: &mut [u8],
+        medium: &Medium,
         header: &PageHeader,
         appended: bool,
         sum: &mut Sum<'_>,
     ) {
         let (area, bytes) = frame.split_at_mut(self.area_bytes());
-        Self::seal_parts(area, &mut bytes[..HEADER_BYTES], header, appended, sum);
+        Self::seal_parts(area, &mut bytes[..HEADER_BYTES], medium, header, appended, sum);
     }
 
     /// The same for a page whose area and header are apart in RAM.
@@ -108,11 +110,12 @@ impl PageLayout {
     pub fn seal_parts(
         area: &[u8],
         bytes: &mut [u8],
+        medium: &Medium,
         header: &PageHeader,
         appended: bool,
         sum: &mut Sum<'_>,
     ) {
-        header.write(bytes);
+        header.write(medium, bytes);
         // Content that cannot be sealed cannot be opened either.
         let checksum = Self::checksum(area, bytes, appended, sum).unwrap_or(0);
         bytes[field::CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
@@ -121,9 +124,9 @@ impl PageLayout {
     /// Writes the header of `frame` without a checksum.
     ///
     /// The result is not yet a page of a medium.
-    pub fn write_header(&self, frame: &mut [u8], header: &PageHeader) {
+    pub fn write_header(&self, frame: &mut [u8], medium: &Medium, header: &PageHeader) {
         let at = self.area_bytes();
-        header.write(&mut frame[at..at + HEADER_BYTES]);
+        header.write(medium, &mut frame[at..at + HEADER_BYTES]);
     }
 
     /// The header of `frame`.
@@ -172,8 +175,7 @@ impl PageLayout {
         }
         let is_appended = header.is_appended();
         if is_appended && !appended {
-            let (system, sequence) = (header.system(), header.sequence());
-            return Err(PageFault::Appended { system, sequence });
+            return Err(PageFault::Appended);
         }
         // No page on the medium is marked as unpacked.
         if appended && bytes[field::APPENDED.start] & !REPLACED > 1 {
@@ -197,8 +199,13 @@ impl PageLayout {
     }
 
     /// The settings of the index in a page that was checked.
-    pub(crate) fn medium(&self, frame: &[u8]) -> Medium {
+    pub fn medium(&self, frame: &[u8]) -> Medium {
         self.fields(frame).medium()
+    }
+
+    /// The number of the system that wrote a page.
+    pub(crate) fn system(&self, frame: &[u8]) -> u8 {
+        self.fields(frame).system()
     }
 
     /// The identity in a page that was checked: its formatting of the medium.
@@ -235,10 +242,9 @@ impl PageLayout {
 
     /// The shape of a node of appended records, if there can be one with this header.
     fn appended_shape(area_bytes: usize, fields: Fields<'_>) -> Option<Shape> {
-        let header = fields.header();
-        let medium = header.medium;
+        let medium = fields.medium();
         let (key_bytes, value_bytes) = (medium.key_bytes.into(), medium.value_bytes.into());
-        let shape = match header.lowest {
+        let shape = match fields.lowest() {
             1 => Shape::sorted(key_bytes, value_bytes),
             _ => Shape::inner(key_bytes),
         };
@@ -275,18 +281,19 @@ impl PageLayout {
 mod tests {
     use super::*;
 
+    const MEDIUM: Medium = Medium {
+        system: 2,
+        key_bytes: 4,
+        value_bytes: 8,
+        blocks: 0x0102_0304,
+        pages_per_block: 64,
+        checkpoints: true,
+        appended: false,
+        replaced: false,
+        atomic: false,
+    };
+
     const HEADER: PageHeader = PageHeader {
-        medium: Medium {
-            system: 2,
-            key_bytes: 4,
-            value_bytes: 8,
-            blocks: 0x0102_0304,
-            pages_per_block: 64,
-            checkpoints: true,
-            appended: false,
-            replaced: false,
-            atomic: false,
-        },
         identity: 7,
         sequence: 0x0000_7EDC_BA98_7654,
         lowest: 1,
@@ -303,7 +310,7 @@ mod tests {
             let layout = PageLayout::new(512, spare);
             let mut frame = [0x5Au8; 512 + HEADER_BYTES];
             let frame = &mut frame[..layout.frame_bytes()];
-            layout.seal(frame, &HEADER);
+            layout.seal(frame, &MEDIUM, &HEADER);
             assert_eq!(layout.open(frame), Ok(HEADER));
             for byte in 0..frame.len() {
                 frame[byte] ^= 0x10;
@@ -327,7 +334,7 @@ mod tests {
         for (sequence, opens) in
             [(SEQUENCE_END - 1, true), (SEQUENCE_END, false), (!0 >> 16, false)]
         {
-            layout.seal(&mut frame, &PageHeader { sequence, ..HEADER });
+            layout.seal(&mut frame, &MEDIUM, &PageHeader { sequence, ..HEADER });
             assert_eq!(layout.open(&frame).is_ok(), opens, "{sequence}");
         }
     }

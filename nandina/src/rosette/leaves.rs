@@ -151,8 +151,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
             Err(fault) => damage_of(fault),
             Ok(()) => {
                 let header = self.log.header(frame);
-                let is_ours =
-                    header.medium == self.log.medium && header.identity == self.log.identity();
+                let is_ours = self.log.is_ours(frame) && header.identity == self.log.identity();
                 if is_ours && header.height == 1 {
                     self.log.frames.hold(frame, page);
                     return Ok(frame);
@@ -322,6 +321,6 @@ pub(super) const fn damage_of(fault: PageFault) -> Damage {
         PageFault::Damaged => Damage::Checksum,
         PageFault::Unreadable => Damage::Uncorrectable,
         PageFault::Version(_) => Damage::OtherVersion,
-        PageFault::Appended { .. } => Damage::OtherSystem,
+        PageFault::Appended => Damage::OtherSystem,
     }
 }

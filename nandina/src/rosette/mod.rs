@@ -101,7 +101,7 @@ impl System for Rosette {
 
 /// How the pages are sealed and checked.
 const CODEC: &Codec = &Codec {
-    seal: |layout, page, header, sum| layout.seal_as(page, header, false, sum),
+    seal: |layout, page, medium, header, sum| layout.seal_as(page, medium, header, false, sum),
     check: |layout, page, sum| layout.check_as(page, cfg!(feature = "other-systems"), sum),
     // A page that cannot be read would let an older one of its range count.
     reads_max: READS_MAX,

@@ -88,8 +88,8 @@ impl<F: Flash> Leaves<'_, F> {
         let newest = loop {
             let survey = self.survey(limit)?;
             highest = highest.max(survey.checkpoints);
-            let first = survey.expect(self.log.medium.system)?;
-            self.log.check_medium(&first.medium)?;
+            let (first, medium) = survey.expect(self.log.medium.system)?;
+            self.log.check_medium(medium)?;
             if let Some(found) = self.find_newest(first.identity, &mut limit, &mut highest)? {
                 break found;
             }
@@ -197,7 +197,7 @@ impl<F: Flash> Leaves<'_, F> {
                 if header.sequence >= before {
                     continue;
                 }
-                if header.identity != identity || header.medium != self.log.medium {
+                if header.identity != identity || !self.log.is_ours(0) {
                     // A format begins a block.
                     break;
                 }
@@ -327,7 +327,7 @@ impl<F: Flash> Leaves<'_, F> {
                 covered!("an erase silently left a leaf");
                 continue;
             }
-            if header.identity != found.identity || header.medium != self.log.medium {
+            if header.identity != found.identity || !self.log.is_ours(0) {
                 // A format begins a block.
                 break;
             }

@@ -312,7 +312,9 @@ pub(super) struct CodecOf<K>(core::marker::PhantomData<K>);
 
 impl<K: Kind> CodecOf<K> {
     pub const CODEC: &'static Codec = &Codec {
-        seal: |layout, page, header, sum| layout.seal_as(page, header, K::APPENDS, sum),
+        seal: |layout, page, medium, header, sum| {
+            layout.seal_as(page, medium, header, K::APPENDS, sum);
+        },
         check: |layout, page, sum| layout.check_as(page, K::READS_APPENDED, sum),
         reads_max: if K::APPENDS { PATIENCE } else { 1 },
     };

@@ -105,7 +105,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
             Err(PageFault::Damaged) => Damage::Checksum,
             Err(PageFault::Unreadable) => Damage::Uncorrectable,
             Err(PageFault::Version(_)) => Damage::OtherVersion,
-            Err(PageFault::Appended { .. }) => Damage::OtherSystem,
+            Err(PageFault::Appended) => Damage::OtherSystem,
         };
         Err(Fault::Corrupt { page, reason })
     }

@@ -27,7 +27,11 @@ impl<F: Flash> Space<'_, F, Paths> {
                 cache.relink()(bytes, &layout, &self.log.medium, lowest, height, &to);
             }
             let header = self.log.header_of(label, 0, 0);
-            self.log.layout().write_header(self.log.frames.bytes_mut(frame), &header);
+            self.log.layout().write_header(
+                self.log.frames.bytes_mut(frame),
+                &self.log.medium,
+                &header,
+            );
             let bytes = self.log.frames.bytes(frame);
             match self.cache.staging_mut().stage(bytes, lowest, height, records) {
                 Some(page) => return Ok(PageNumber(page)),

@@ -10,7 +10,7 @@ use crate::checksum;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{self, PageOwner};
-use crate::log::{LOOKS, LOST_MAX};
+use crate::log::{LOOKS, LOST_MAX, Newest};
 use crate::node::{PageFault, PageHeader, SESSION_START};
 use crate::space::Checkpointing;
 use crate::tree::{CheckpointsOf, HEIGHT_MAX, Placement, TreeIndex};
@@ -144,14 +144,13 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         found: &mut Found,
     ) -> Result<(), Fault<F::Error>> {
         self.take_known(found)?;
-        let base = CheckpointsOf::<S>::base(&self.space);
         let mut position = 0;
         while let Some(block) = self.next_scanned(&mut position)? {
             let (mut damaged, mut blank, mut first) = (false, 0, None);
             for place in 0..self.space.log.block_pages() {
                 let page = self.space.log.page_at(block, place);
-                let header = self.space.log.read_raw(page, 0)?;
-                if header == Err(PageFault::Erased) {
+                let read = self.space.log.read_page(page, 0)?;
+                if read == Err(PageFault::Erased) {
                     blank += 1;
                     if blank > LOST_MAX {
                         break;
@@ -165,47 +164,91 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 if damaged {
                     self.space.log.blocks.set_stuck(block);
                 }
-                damaged = header.is_err();
-                let Ok(header) = header else { continue };
-                if base.is_some_and(|base| base.has_all_of(block, header.sequence)) {
-                    // The block was not opened since the checkpoint, which knows what it holds.
+                damaged = read.is_err();
+                if !damaged && !self.note_page(page, &mut first, (identity, marks), found) {
                     break;
-                }
-                if header.identity != identity {
-                    continue;
-                }
-                let first = *first.get_or_insert(header.sequence);
-                if base.is_some_and(|base| !base.is_older_than(header.sequence)) {
-                    continue;
-                }
-                found.sequence = found.sequence.max(header.sequence);
-                self.torn.note_end(&header);
-                // A checkpoint has a block of its own: pages follow in the one that is written on.
-                if !header.settling && header.lowest > 0 {
-                    let settled = Settled { sequence: header.sequence, first, block };
-                    found.settled = found.settled.max(settled);
-                }
-                if header.height == 0 && header.records == SESSION_START {
-                    found.start = found.start.max(header.sequence);
-                }
-                if !self.counts(page, header.sequence) {
-                    continue;
-                }
-                if marks || header.height > 0 {
-                    self.torn.note_newest(page, header.sequence);
-                }
-                if header.height == 0 || header.height > HEIGHT_MAX || header.lowest == 0 {
-                    continue;
-                }
-                if found.commit.is_none_or(|commit| commit.sequence < header.sequence) {
-                    found.commit = Some(Commit::of(&header));
-                }
-                if header.lowest == header.height {
-                    found.note_root(page, &header);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Adds what the page in page buffer 0 records to what is `found`.
+    ///
+    /// `first` is the number of the first page of its block that could be read. Returns `false` if
+    /// the other pages of the block need not be read.
+    // Its frame is gone when the next page is read.
+    #[inline(never)]
+    fn note_page(
+        &mut self,
+        page: PageNumber,
+        first: &mut Option<u64>,
+        (identity, marks): (u32, bool),
+        found: &mut Found,
+    ) -> bool {
+        let base = CheckpointsOf::<S>::base(&self.space);
+        let block = self.block_of(page.0);
+        let header = self.space.log.header(0);
+        if base.is_some_and(|base| base.has_all_of(block, header.sequence)) {
+            // The block was not opened since the checkpoint, which knows what it holds.
+            return false;
+        }
+        if header.identity != identity {
+            return true;
+        }
+        let first = *first.get_or_insert(header.sequence);
+        if base.is_some_and(|base| !base.is_older_than(header.sequence)) {
+            return true;
+        }
+        found.sequence = found.sequence.max(header.sequence);
+        self.torn.note_end(&header);
+        // A checkpoint has a block of its own: pages follow in the one that is written on.
+        if !header.settling && header.lowest > 0 {
+            let settled = Settled { sequence: header.sequence, first, block };
+            found.settled = found.settled.max(settled);
+        }
+        if header.height == 0 && header.records == SESSION_START {
+            found.start = found.start.max(header.sequence);
+        }
+        if !self.counts(page, header.sequence) {
+            return true;
+        }
+        if marks || header.height > 0 {
+            self.torn.note_newest(page, header.sequence);
+        }
+        if header.height == 0 || header.height > HEIGHT_MAX || header.lowest == 0 {
+            return true;
+        }
+        if found.commit.is_none_or(|commit| commit.sequence < header.sequence) {
+            found.commit = Some(Commit::of(&header));
+        }
+        if header.lowest == header.height {
+            found.note_root(page, &header);
+        }
+        true
+    }
+
+    /// Finds the newest root, and decides which pages count.
+    ///
+    /// It is that of the newest format, or of the one before if the root of that is torn: then
+    /// `newest` becomes a block of that one. `marks` is as for
+    /// [`decide_on_torn`](Self::decide_on_torn).
+    pub(super) fn find_newest_root(
+        &mut self,
+        newest: &mut Newest,
+        marks: bool,
+        found: &mut Found,
+    ) -> Result<(), Fault<F::Error>> {
+        let mut sequence = 0;
+        loop {
+            self.decide_on_torn(newest.identity, marks, found)?;
+            found.sequence = found.sequence.max(sequence);
+            if found.root.is_some() {
+                return Ok(());
+            }
+            sequence = found.sequence.max(newest.sequence);
+            self.before_torn_format(newest)?;
+        }
     }
 
     /// Where pages commit for themselves: decides which pages count despite a cut.
@@ -339,7 +382,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Whether `page` reads as erased every time.
     fn is_steadily_blank(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
         for _ in 0..LOOKS {
-            if self.space.log.read_raw(page, 0)? != Err(PageFault::Erased) {
+            if self.space.log.read_page(page, 0)? != Err(PageFault::Erased) {
                 return Ok(false);
             }
         }

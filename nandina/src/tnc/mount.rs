@@ -60,8 +60,8 @@ impl<F: Flash> TncIndex<'_, F> {
             return Ok(self.settle_torn()?);
         }
         let survey = self.space.survey(END, None)?;
-        let newest = survey.expect(self.space.log.medium.system)?;
-        self.space.log.check_medium(&newest.medium)?;
+        let (_, medium) = survey.expect(self.space.log.medium.system)?;
+        self.space.log.check_medium(medium)?;
         self.mount_from(survey.newest).map_err(|fault| self.refusal(fault))?;
         Ok(self.settle_torn()?)
     }
@@ -276,7 +276,7 @@ impl<F: Flash> TncIndex<'_, F> {
                     continue;
                 }
                 let is_last = core::mem::take(&mut behind);
-                if header.medium != self.space.log.medium {
+                if !self.space.log.is_ours(0) {
                     continue;
                 }
                 highest = highest.max(header.sequence);

@@ -51,7 +51,7 @@ impl<F: Flash> TncIndex<'_, F> {
             // Blocks of checkpoints hold no journal.
             let comes = header.lowest > 0
                 && header.identity == commit.header.identity
-                && header.medium == self.space.log.medium
+                && self.space.log.is_ours(0)
                 && age > after
                 && header.sequence <= commit.highest;
             if comes && next.is_none_or(|next| age < next) {
@@ -104,7 +104,7 @@ impl<F: Flash> TncIndex<'_, F> {
             since = header.sequence;
             let counts = is_journal(&header)
                 && header.identity == commit.header.identity
-                && header.medium == self.space.log.medium
+                && self.space.log.is_ours(frame)
                 && header.sequence > commit.header.sequence;
             let is_last = place + 1 == end;
             if !counts

@@ -59,7 +59,7 @@ pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<
     };
     let mut space =
         Space::<_, Any>::new(flash, unknown, &Buffers::SINGLE, (0, 0), |_, _, _, _, _, _| {}, ram);
-    Ok(space.survey(END, None)?.expect(0)?.medium)
+    Ok(*space.survey(END, None)?.expect(0)?.1)
 }
 
 /// Bytes of the buffer that [`identify`] needs on a chip of this geometry.

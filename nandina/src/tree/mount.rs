@@ -69,11 +69,11 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
 
     /// A page of the newest block, if the chip holds an index of these settings.
     #[inline(never)]
-    pub(crate) fn newest_page(&mut self) -> Result<Option<Newest>, OpenError<F::Error>> {
+    pub(crate) fn newest_page(&mut self) -> Result<Newest, OpenError<F::Error>> {
         let survey = self.space.survey(END, None)?;
-        let newest = survey.expect(self.space.log.medium.system)?;
-        self.space.log.check_medium(&newest.medium)?;
-        Ok(survey.newest)
+        let (newest, medium) = survey.expect(self.space.log.medium.system)?;
+        self.space.log.check_medium(medium)?;
+        Ok(*newest)
     }
 
     /// An unmounted index; `options` are already validated.
@@ -177,22 +177,30 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     /// Mounts by the first pages of all blocks: the last root, then the valid pages.
     ///
     /// The valid pages are found by walking the tree of that root.
-    pub(crate) fn mount_from_blocks(
-        &mut self,
-        newest: Option<Newest>,
-    ) -> Result<(), Fault<F::Error>> {
+    pub(crate) fn mount_from_blocks(&mut self, newest: &mut Newest) -> Result<(), Fault<F::Error>> {
         self.unexplained_pages = 0;
         self.from_checkpoint = false;
-        let Some(newest) = newest else {
-            return Err(self.corrupt_at(self.root, Damage::NoPage));
-        };
+        self.expect_ours(newest)?;
         self.space.log.keep_newest(newest.block);
         S::Kind::recover(self, newest)
+    }
+
+    /// Fails if the pages of a formatting are those of an index with other settings.
+    ///
+    /// All pages of one formatting carry the same settings, so one of them is looked at.
+    pub(super) fn expect_ours(&self, newest: &Newest) -> Result<(), Fault<F::Error>> {
+        if newest.is_ours {
+            return Ok(());
+        }
+        let page = self.space.log.page_at(newest.block, 0);
+        Err(Fault::Corrupt { page, reason: Damage::OtherRoot })
     }
 
     /// The newest block of those that were opened before `before`.
     ///
     /// With `of` only blocks of that formatting count.
+    // What else a survey finds is gone when its blocks are read.
+    #[inline(never)]
     pub(crate) fn survey_newest(
         &mut self,
         before: Age,
@@ -207,7 +215,7 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
         page: PageNumber,
         root: &PageHeader,
     ) -> Result<(), Fault<F::Error>> {
-        if root.medium != self.space.log.medium || root.lowest == 0 || root.height > HEIGHT_MAX {
+        if root.lowest == 0 || root.height > HEIGHT_MAX {
             return Err(Fault::Corrupt { page, reason: Damage::OtherRoot });
         }
         let most = u64::from(self.space.log.geometry().pages())

@@ -17,7 +17,7 @@ use super::path::Path;
 use crate::blocks::Wear;
 use crate::cache::Resolve;
 use crate::engine::{Cost, Description, Options};
-use crate::error::{BadOption, Fault, OpenError};
+use crate::error::{BadOption, Damage, Fault, OpenError};
 use crate::flash::{Flash, Geometry, PageNumber};
 use crate::log::checkpoint::{self, Checkpoint};
 use crate::log::{END, Newest, layout_of};
@@ -270,7 +270,7 @@ pub trait WritePolicy: Kind {
     /// [`settle`](Self::settle).
     fn recover<F: Flash, S: Placement<Kind = Self>>(
         index: &mut TreeIndex<'_, F, S>,
-        newest: Newest,
+        newest: &mut Newest,
     ) -> Result<(), Fault<F::Error>>;
 
     /// Finds the index when it is opened, and checks that it is one of these settings.
@@ -280,8 +280,8 @@ pub trait WritePolicy: Kind {
         if index.mount_from_checkpoint()? {
             return Ok(());
         }
-        let newest = index.newest_page()?;
-        Ok(index.mount_from_blocks(newest)?)
+        let mut newest = index.newest_page()?;
+        Ok(index.mount_from_blocks(&mut newest)?)
     }
 
     /// Finds the index again after an operation that failed half way.
@@ -291,8 +291,10 @@ pub trait WritePolicy: Kind {
         if index.mount_from_checkpoint()? {
             return Ok(());
         }
-        let newest = index.survey_newest(END, None)?;
-        index.mount_from_blocks(newest)
+        match index.survey_newest(END, None)? {
+            Some(mut newest) => index.mount_from_blocks(&mut newest),
+            None => Err(index.corrupt_at(index.root, Damage::NoPage)),
+        }
     }
 
     /// Continues from the checkpoint `found`, without writing anything.

@@ -124,7 +124,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     pub(crate) fn mark(&mut self, records: u32) -> Result<(), Fault<F::Error>> {
         self.space.begin_walk();
         let root = PageNumber(self.space.current_page(self.root));
-        if self.space.log.read_raw(root, 0)?.is_ok() {
+        if self.space.log.read_page(root, 0)?.is_ok() {
             self.in_doubt = true;
             self.space.program_mark(0, records)?;
             self.in_doubt = false;

@@ -17,18 +17,23 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             && !self.torn.excludes_block(self.block_of(page.0))
     }
 
-    /// The newest block from before a format that was cut, if the root of that is torn.
+    /// Makes `newest` the newest block from before a format that was cut.
     ///
-    /// `newest` is the block of that root, of which it is the first page: one read saw it, and
-    /// another one does not.
+    /// It is the block of that format's root, which is its first page and torn: one read saw it,
+    /// and another one does not.
     ///
     /// Otherwise there is no root. Cost: at most [`LOOKS`] reads, and one for each block.
     #[inline(never)]
-    pub(crate) fn before_torn_format(&mut self, newest: Newest) -> Result<Newest, Fault<F::Error>> {
+    pub(crate) fn before_torn_format(
+        &mut self,
+        newest: &mut Newest,
+    ) -> Result<(), Fault<F::Error>> {
         if !self.space.log.is_steady(self.space.log.page_at(newest.block, 0))? {
             covered!("the root of a format is torn");
             if let Some(older) = self.survey_newest(newest.age(), None)? {
-                return Ok(older);
+                self.expect_ours(&older)?;
+                *newest = older;
+                return Ok(());
             }
         }
         Err(self.no_root()?)

@@ -218,7 +218,7 @@ pub(super) fn area_page<F: Flash>(
     page: PageNumber,
 ) -> Result<Option<(PageHeader, Prefix)>, Fault<F::Error>> {
     let header = match log.read_raw(page, 0)? {
-        Ok(header) if header.lowest == 0 && header.medium == log.medium => header,
+        Ok(header) if header.lowest == 0 && log.is_ours(0) => header,
         _ => return Ok(None),
     };
     Ok(Prefix::read(log.frames.bytes(0)).map(|prefix| (header, prefix)))

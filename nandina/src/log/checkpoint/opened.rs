@@ -105,7 +105,7 @@ impl<F: Flash> Log<'_, F> {
                     // those behind it.
                     Err(PageFault::Erased) if place < LOST_MAX => {}
                     Err(PageFault::Damaged | PageFault::Unreadable | PageFault::Version(_)) => {}
-                    Err(PageFault::Erased | PageFault::Appended { .. }) => break,
+                    Err(PageFault::Erased | PageFault::Appended) => break,
                 }
             }
         }

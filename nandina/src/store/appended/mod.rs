@@ -56,19 +56,10 @@ impl WritePolicy for Appends {
 
     fn recover<F: Flash, S: Placement<Kind = Self>>(
         index: &mut TreeIndex<'_, F, S>,
-        mut newest: Newest,
+        newest: &mut Newest,
     ) -> Result<(), Fault<F::Error>> {
         let mut found = page_commits::Found::NOTHING;
-        let mut sequence = 0;
-        loop {
-            index.decide_on_torn(newest.identity, true, &mut found)?;
-            found.sequence = found.sequence.max(sequence);
-            if found.root.is_some() {
-                break;
-            }
-            sequence = found.sequence.max(newest.sequence);
-            newest = index.before_torn_format(newest)?;
-        }
+        index.find_newest_root(newest, true, &mut found)?;
         index.recover_appended(newest.identity, &found)?;
         if index.ended_well() {
             return Ok(());

@@ -181,7 +181,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         if self.space.has_unread_session() {
             return Ok(false);
         }
-        let Some((page, root)) = self.root_in_place()? else { return Ok(false) };
+        let Some((page, root, medium)) = self.root_in_place()? else { return Ok(false) };
         let pages = self.space.log.geometry().pages();
         let tree = Summary {
             page: ROOT_PAGE,
@@ -189,7 +189,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
             records: end.records,
             nodes: end.inner_nodes,
         };
-        let fits = root.medium == self.space.log.medium
+        let fits = medium == self.space.log.medium
             && root.identity == end.identity
             && root.sequence < self.last_session()
             && root.height == end.height

@@ -66,7 +66,7 @@ impl Kind for InPlace {
 impl WritePolicy for InPlace {
     fn recover<F: Flash, S: Placement<Kind = Self>>(
         index: &mut TreeIndex<'_, F, S>,
-        _newest: Newest,
+        _newest: &mut Newest,
     ) -> Result<(), Fault<F::Error>> {
         Self::find_again(index)
     }
@@ -79,9 +79,9 @@ impl WritePolicy for InPlace {
             return Ok(());
         }
         match index.recover_in_place()? {
-            Some(root) => {
-                index.space.log.check_medium(&root.medium)?;
-                if root.medium == index.space.log.medium {
+            Some(medium) => {
+                index.space.log.check_medium(&medium)?;
+                if medium == index.space.log.medium {
                     return Ok(());
                 }
                 Err(index.corrupt_at(ROOT_PAGE, Damage::OtherRoot).into())
@@ -99,9 +99,8 @@ impl WritePolicy for InPlace {
         if index.continue_in_place()? {
             return Ok(());
         }
-        let root = index.recover_in_place()?;
-        let medium = index.space.log.medium;
-        if root.is_none_or(|root| root.medium != medium) {
+        let found = index.recover_in_place()?;
+        if found != Some(index.space.log.medium) {
             return Err(index.corrupt_at(ROOT_PAGE, Damage::NoRoot));
         }
         Ok(())

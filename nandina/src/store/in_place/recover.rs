@@ -10,7 +10,7 @@
 use super::shadow_pages::ROOT as ROOT_PAGE;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
-use crate::node::PageHeader;
+use crate::node::{Medium, PageHeader};
 use crate::space::InPlace;
 use crate::tree::{HEIGHT_MAX, Placement, TreeIndex};
 
@@ -27,9 +27,10 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         for page in [ROOT_PAGE, ROOT_PAGE + 1].map(PageNumber) {
             if page.0 < self.space.log.geometry().pages()
                 && let Ok(header) = self.space.log.read_raw(page, 0)?
-                && header.medium.system == self.space.log.medium.system
+                && let medium = self.space.log.medium_in(0)
+                && medium.system == self.space.log.medium.system
                 && header.height > 0
-                && !header.medium.atomic
+                && !medium.atomic
             {
                 self.space.log.medium.atomic = false;
             }
@@ -39,9 +40,9 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
 
     /// Finds every node of an index that is replaced in place.
     ///
-    /// Pages that turn out to be torn do not count. Returns the header of the root, if there is
-    /// one; if that is of an index of other sizes, nothing else is known about it.
-    pub(super) fn recover_in_place(&mut self) -> Result<Option<PageHeader>, Fault<F::Error>> {
+    /// Pages that turn out to be torn do not count. Returns the settings of the root, if there
+    /// is one; if they are others than those of this index, nothing else is known about it.
+    pub(super) fn recover_in_place(&mut self) -> Result<Option<Medium>, Fault<F::Error>> {
         self.torn.forget();
         loop {
             self.torn.forget_newest();
@@ -65,13 +66,13 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
     }
 
     /// Finds every node, taking the torn pages as decided.
-    fn find_in_place(&mut self) -> Result<Option<PageHeader>, Fault<F::Error>> {
+    fn find_in_place(&mut self) -> Result<Option<Medium>, Fault<F::Error>> {
         self.unexplained_pages = 0;
         self.from_checkpoint = false;
-        let Some((page, root)) = self.root_in_place()? else { return Ok(None) };
+        let Some((page, root, medium)) = self.root_in_place()? else { return Ok(None) };
         self.torn.note_newest(page, root.sequence);
-        if root.medium != self.space.log.medium {
-            return Ok(Some(root));
+        if medium != self.space.log.medium {
+            return Ok(Some(medium));
         }
         if root.lowest == 0 || root.lowest != root.height || root.height > HEIGHT_MAX {
             return Err(self.corrupt_at(ROOT_PAGE, Damage::NoRoot));
@@ -82,13 +83,13 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         self.find_every_node(|index, child, level| {
             index.claim_logical_page(child, identity, level)
         })?;
-        Ok(Some(root))
+        Ok(Some(medium))
     }
 
     /// The page that holds the root, and its header.
     pub(super) fn root_in_place(
         &mut self,
-    ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
+    ) -> Result<Option<(PageNumber, PageHeader, Medium)>, Fault<F::Error>> {
         self.space.log.blocks.forget_valid();
         self.space.find_logical_page(ROOT_PAGE, None, self.torn.excluded())
     }
@@ -112,12 +113,12 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
             return corrupt(Damage::ReferredTwice);
         }
         let found = self.space.find_logical_page(child, Some(identity), self.torn.excluded())?;
-        if let Some((page, header)) = found {
+        if let Some((page, header, _)) = found {
             self.torn.note_newest(page, header.sequence);
         }
         if found.is_none() && level == 1 {
             self.space.log.blocks.set_valid(page, true);
-        } else if found.is_none_or(|(_, header)| header.lowest != level) {
+        } else if found.is_none_or(|(_, header, _)| header.lowest != level) {
             return corrupt(Damage::NeitherTwin);
         }
         Ok(())

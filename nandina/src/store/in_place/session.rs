@@ -154,8 +154,8 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         let highest = newest.map_or(last, |(_, sequence)| sequence);
         let root = self.root_in_place()?;
         let medium = self.space.log.medium;
-        let has_sessions = root.is_some_and(|(_, root)| {
-            root.medium.system == medium.system && !root.medium.atomic && !medium.atomic
+        let has_sessions = root.is_some_and(|(_, _, found)| {
+            found.system == medium.system && !found.atomic && !medium.atomic
         });
         // The age of no node is known, so no gap is forgotten; nor is a node moved for room.
         self.space.forget_oldest();

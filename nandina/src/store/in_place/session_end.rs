@@ -3,7 +3,7 @@
 //! They come behind the gaps that every session page lists. Nothing is read or written here.
 
 use crate::bytes::u32_at;
-use crate::node::PageHeader;
+use crate::node::{Medium, PageHeader};
 
 /// Bytes that say what the tree is.
 ///
@@ -21,10 +21,10 @@ pub(super) struct End {
 }
 
 impl End {
-    /// The end that a session page with this header describes, if it is one.
-    pub fn read(header: &PageHeader, area: &[u8]) -> Option<Self> {
+    /// The end that a session page describes, if it is one with such settings.
+    pub fn read(medium: &Medium, header: &PageHeader, area: &[u8]) -> Option<Self> {
         let end = area.len().checked_sub(END_BYTES).map(|at| &area[at..])?;
-        let is_end = header.ends_session() && header.medium.replaced;
+        let is_end = header.ends_session() && medium.replaced;
         is_end.then(|| Self {
             identity: header.identity,
             records: u32_at(end, 0),

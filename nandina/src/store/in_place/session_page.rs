@@ -77,7 +77,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
                     continue;
                 }
             };
-            if header.medium.system == self.log.medium.system
+            if self.log.medium_in(0).system == self.log.medium.system
                 && (header.begins_session() || header.ends_session())
                 && newest.is_none_or(|(_, number)| number < header.sequence)
             {
@@ -96,7 +96,8 @@ impl<F: Flash> Space<'_, F, InPlace> {
         if let Some((page, number)) = session {
             let area_bytes = self.log.layout().area_bytes();
             let area = &self.log.frames.bytes(0)[..area_bytes];
-            let (gaps, end) = (Gaps::read(area), End::read(&self.log.header(0), area));
+            let (medium, header) = (self.log.medium_in(0), self.log.header(0));
+            let (gaps, end) = (Gaps::read(area), End::read(&medium, &header, area));
             let page = Some(page);
             self.memory = Sessions { page, number, end, gaps, has_unread, ..Sessions::default() };
             self.log.raise_sequence(number);

@@ -12,7 +12,7 @@ use crate::cache::Cached;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::log::Label;
-use crate::node::PageHeader;
+use crate::node::{Medium, PageHeader};
 use crate::space::{InPlace, Memory, Space};
 
 /// The logical page of the root.
@@ -130,7 +130,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
 impl<F: Flash> Space<'_, F, InPlace> {
     /// Finds the page that holds the logical page `name`, and counts it as valid.
     ///
-    /// Returns it and its header, if one of its pages is readable, counts, and belongs
+    /// Returns it, its header and its settings, if one of its pages is readable, counts, and belongs
     /// to the index `identity`. Pages listed in `torn` do not count. Cost: a read for each of its
     /// pages.
     pub(crate) fn find_logical_page(
@@ -138,20 +138,20 @@ impl<F: Flash> Space<'_, F, InPlace> {
         name: u32,
         identity: Option<u32>,
         torn: &[u32],
-    ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
-        let mut newest: Option<(PageNumber, PageHeader)> = None;
+    ) -> Result<Option<(PageNumber, PageHeader, Medium)>, Fault<F::Error>> {
+        let mut newest: Option<(PageNumber, PageHeader, Medium)> = None;
         for page in self.pages_of(name) {
             let header = match self.log.read_raw(page, 0)? {
                 Ok(header) if !torn.contains(&page.0) && self.memory.counts(&header) => header,
                 Ok(_) | Err(_) => continue,
             };
             if identity.is_none_or(|identity| header.identity == identity)
-                && newest.is_none_or(|(_, newest)| newest.sequence < header.sequence)
+                && newest.is_none_or(|(_, newest, _)| newest.sequence < header.sequence)
             {
-                newest = Some((page, header));
+                newest = Some((page, header, self.log.medium_in(0)));
             }
         }
-        if let Some((page, header)) = newest {
+        if let Some((page, header, _)) = newest {
             self.log.raise_sequence(header.sequence);
             self.memory.note_counted(header.sequence);
             self.log.blocks.set_valid(page, true);

@@ -22,7 +22,6 @@ use crate::log::Newest;
 use crate::log::checkpoint::Checkpoint;
 use crate::log::checkpoint::{LIST_MAX, erases_max};
 use crate::space::{BuiltCheckpoints, Kind, Maps, ReadCache, Space, mappings_in};
-use crate::store::page_commits::Found;
 use crate::tree::{Limits, Opening, Path, Placement, TreeIndex, WritePolicy, path_options};
 
 impl Kind for Maps {
@@ -52,24 +51,17 @@ impl WritePolicy for Maps {
 
     fn recover<F: Flash, S: Placement<Kind = Self>>(
         index: &mut TreeIndex<'_, F, S>,
-        mut newest: Newest,
+        newest: &mut Newest,
     ) -> Result<(), Fault<F::Error>> {
-        let mut found = Found::NOTHING;
-        let mut sequence = 0;
-        loop {
-            index.decide_on_torn(newest.identity, false, &mut found)?;
-            found.sequence = found.sequence.max(sequence);
-            if found.root.is_some() {
-                break;
-            }
-            sequence = found.sequence.max(newest.sequence);
-            newest = index.before_torn_format(newest)?;
-        }
-        index.recover_mapped(newest.identity, &found)?;
+        let root_before = index.take_root_from(newest)?;
+        index.recover_mapped(newest.identity)?;
         if index.ended_well() {
             return Ok(());
         }
-        let before = index.before_commit(newest.identity, &found)?;
+        let before = match root_before {
+            Some(before) => before,
+            None => index.before_commit(newest.identity)?,
+        };
         index.hold_before_commit(before)
     }
 

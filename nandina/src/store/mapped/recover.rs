@@ -15,20 +15,32 @@
 
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
-use crate::log::LOST_MAX;
+use crate::log::{LOST_MAX, Newest};
 use crate::node::PageFault;
 use crate::space::Maps;
 use crate::store::page_commits::Found;
 use crate::tree::{HEIGHT_MAX, Placement, TreeIndex, node_in};
 
 impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
-    /// Finds root, mappings and valid pages of the index with this identity.
-    pub(super) fn recover_mapped(
+    /// Takes the newest root, and decides which pages count.
+    ///
+    /// `newest` becomes a block of its formatting. If the newest commit wrote the root, returns the
+    /// root before it, if there is one.
+    // What is found is gone when the tree is walked.
+    #[inline(never)]
+    pub(super) fn take_root_from(
         &mut self,
-        identity: u32,
-        found: &Found,
-    ) -> Result<(), Fault<F::Error>> {
-        self.take_newest_root(identity, found)?;
+        newest: &mut Newest,
+    ) -> Result<Option<Option<PageNumber>>, Fault<F::Error>> {
+        let mut found = Found::NOTHING;
+        self.find_newest_root(newest, false, &mut found)?;
+        self.take_newest_root(newest.identity, &found)?;
+        let is_commit = found.root.is_some_and(|(root, _)| self.torn.is_newest(root));
+        Ok(is_commit.then(|| found.root_before.map(|(page, _)| page)))
+    }
+
+    /// Finds mappings and valid pages of the index with this identity.
+    pub(super) fn recover_mapped(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
         self.space.mappings.clear();
         for level in (1..self.height).rev() {
             self.space.log.blocks.forget_valid();
@@ -103,18 +115,14 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
         Ok(())
     }
 
-    /// The page that the newest commit superseded.
+    /// The page that the newest commit superseded, which wrote no root.
     ///
-    /// Cost: one read for each written page, unless a root committed.
+    /// Cost: one read for each written page.
     pub(super) fn before_commit(
         &mut self,
         identity: u32,
-        found: &Found,
     ) -> Result<Option<PageNumber>, Fault<F::Error>> {
         let Some((commit, _)) = self.torn.newest() else { return Ok(None) };
-        if found.root.is_some_and(|(root, _)| root == commit) {
-            return Ok(found.root_before.map(|(page, _)| page));
-        }
         covered!("the newest commit is a mapped node");
         self.page_before(identity, commit)
     }

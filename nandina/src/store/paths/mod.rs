@@ -96,7 +96,7 @@ impl WritePolicy for Paths {
 
     fn recover<F: Flash, S: Placement<Kind = Self>>(
         index: &mut TreeIndex<'_, F, S>,
-        newest: Newest,
+        newest: &mut Newest,
     ) -> Result<(), Fault<F::Error>> {
         index.recover_root(newest)
     }

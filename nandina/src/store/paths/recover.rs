@@ -22,13 +22,13 @@ pub(super) type Rooted = (PageNumber, PageHeader, Newest);
 
 impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
     /// Finds the last root, and the valid pages by walking its tree.
-    pub(super) fn recover_root(&mut self, mut newest: Newest) -> Result<(), Fault<F::Error>> {
+    pub(super) fn recover_root(&mut self, newest: &mut Newest) -> Result<(), Fault<F::Error>> {
         let mut sequence = newest.sequence;
         let (page, root, block) = loop {
             let all = (u64::MAX, u32::MAX);
-            match self.root_from(newest, newest.identity, all, &mut sequence)? {
+            match self.root_from(*newest, newest.identity, all, &mut sequence)? {
                 Some(found) => break found,
-                None => newest = self.before_torn_format(newest)?,
+                None => self.before_torn_format(newest)?,
             }
         };
         if !self.torn.ended_at(sequence) {
