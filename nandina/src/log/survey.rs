@@ -59,7 +59,7 @@ impl Newest {
 }
 
 impl Survey {
-    /// The newest block and the settings in it, or why there is no index of this system.
+    /// The newest block and its settings, or why there is no index of this system.
     ///
     /// `system` is the number of the system.
     pub fn expect<E>(&self, system: u8) -> Result<(&Newest, &Medium), OpenError<E>> {

@@ -132,7 +132,9 @@ pub struct Medium {
     pub replaced: bool,
 }
 
-/// The header of a page, without the settings of the index ([`Medium`]) that it carries as well.
+/// The header of a page.
+///
+/// The page carries the settings of its index beside it ([`Medium`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageHeader {
     /// Identifies the formatting of the medium that the page belongs to.

@@ -20,15 +20,7 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
         }
         // The existing index stays whole until the new root takes its place: only blocks that it
         // does not need are erased.
-        let replaced = match S::Kind::find_to_replace(self) {
-            Ok(()) => {
-                S::Kind::begin_to_replace(self)?;
-                Replaced::Continued(self.space.log.sequence())
-            }
-            Err(OpenError::Device(error)) => return Err(OpenError::Device(error)),
-            Err(OpenError::Blank) => Replaced::Nothing,
-            Err(_) => self.survey_to_replace()?,
-        };
+        let replaced = self.find_to_replace()?;
         self.follow(replaced);
         self.space.begin_where_roots_are_replaced()?;
         self.in_doubt = true;
@@ -45,6 +37,21 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
         self.put_root(Origin::NEW, 0)?;
         self.own_root_alone();
         Ok(())
+    }
+
+    /// What the chip holds, which is to be replaced.
+    // Its frame is gone when the new root is written.
+    #[inline(never)]
+    fn find_to_replace(&mut self) -> Result<Replaced, OpenError<F::Error>> {
+        match S::Kind::find_to_replace(self) {
+            Ok(()) => {
+                S::Kind::begin_to_replace(self)?;
+                Ok(Replaced::Continued(self.space.log.sequence()))
+            }
+            Err(OpenError::Device(error)) => Err(OpenError::Device(error)),
+            Err(OpenError::Blank) => Ok(Replaced::Nothing),
+            Err(_) => self.survey_to_replace(),
+        }
     }
 
     /// Marks the index that is to be replaced as open, so that it does not end well.
@@ -101,6 +108,7 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     ///
     /// Finds the highest sequence number, unless nothing was ever written. Only blocks that such an
     /// index does not need stay free, if there are any.
+    #[inline(never)]
     fn survey_to_replace(&mut self) -> Result<Replaced, OpenError<F::Error>> {
         self.torn.outdate_none();
         let survey = self.space.survey(END, None)?;

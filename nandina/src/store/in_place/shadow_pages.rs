@@ -130,8 +130,8 @@ impl<F: Flash> Space<'_, F, InPlace> {
 impl<F: Flash> Space<'_, F, InPlace> {
     /// Finds the page that holds the logical page `name`, and counts it as valid.
     ///
-    /// Returns it, its header and its settings, if one of its pages is readable, counts, and belongs
-    /// to the index `identity`. Pages listed in `torn` do not count. Cost: a read for each of its
+    /// Returns it, its header and its settings, if one of its pages is readable, counts, and
+    /// belongs to the index `identity`. Pages listed in `torn` do not count. Cost: a read for each of its
     /// pages.
     pub(crate) fn find_logical_page(
         &mut self,
