@@ -122,11 +122,12 @@ fn ms(profile: &Profile, cost: Cost) -> f64 {
 /// The name of a call and its bound.
 type Call = (&'static str, fn(&Plan) -> Cost);
 
-const CALLS: [Call; 4] = [
+const CALLS: [Call; 5] = [
     ("get", |plan| plan.get),
     ("change", |plan| plan.change),
     ("change after cuts", |plan| plan.change_after_cuts),
     ("open", |plan| plan.open),
+    ("close", |plan| plan.close),
 ];
 
 fn as_json(profile: &Profile, (system, plan): &(&str, Answer)) -> Value {

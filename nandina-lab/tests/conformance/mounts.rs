@@ -79,6 +79,47 @@ impl Check for Reads {
     }
 }
 
+/// The most reads of a mount from a checkpoint on 1 GiB of 2 KiB pages, after a clean end.
+const READS_OF_A_GIBIBYTE_MAX: u64 = 1100;
+
+/// The least records that make the tree a few levels high.
+const FEW_RECORDS: u32 = 20_000;
+
+struct Gibibyte;
+
+impl Check for Gibibyte {
+    fn concerns(&self, system: &Description) -> bool {
+        system.checkpoints
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let profile = SLC.with_blocks(8192);
+        assert_eq!(profile.geometry.pages() / 1024 * (profile.geometry.page_bytes / 1024), 1 << 10);
+        let mut case = Case::new(profile);
+        case.options.checkpoints = Some(4);
+        let case = case.suited::<S>();
+        let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
+        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        for number in 0..FEW_RECORDS {
+            let number = number.wrapping_mul(0x9E37_79B1);
+            index.insert(&key(number), &value(number, 0)).map_err(text)?;
+        }
+        index.close();
+        let before = chip.counters().reads;
+        let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+        let reads = index.flash().counters().reads - before;
+        println!("{}: {reads} reads", S::DESCRIPTION.key);
+        let statistics = index.statistics();
+        if !statistics.from_checkpoint || statistics.records != FEW_RECORDS {
+            return Err(format!("{statistics:?}"));
+        }
+        if index.get(&key(0)).map_err(text)?.is_none() {
+            return Err("a record is lost".to_owned());
+        }
+        if reads <= READS_OF_A_GIBIBYTE_MAX { Ok(()) } else { Err(format!("{reads} reads")) }
+    }
+}
+
 /// Of a NOR chip of 16 MiB the block table alone takes 150 pages, and a sector has 16.
 struct ManyBlocks;
 
@@ -119,6 +160,11 @@ impl Check for ManyBlocks {
         println!("{}: {reads:?} reads", S::DESCRIPTION.key);
         if 2 * reads[1] < reads[0] { Ok(()) } else { Err(format!("{reads:?} reads")) }
     }
+}
+
+#[test]
+fn a_mount_of_a_gibibyte_reads_little() {
+    for_every_system(&Gibibyte);
 }
 
 #[test]

@@ -113,7 +113,14 @@ impl Check for WorstChange {
             let before = index.flash().counters();
             index.flush().ok();
             within(index.flash().counters() - before, bound, "a flush")?;
-            drop(index);
+            if session % 3 == 0 {
+                let plan = plan_for::<S>(&case, &index)?;
+                let before = index.flash().counters();
+                let taken = index.close().counters() - before;
+                within(taken, plan.close, &format!("session {session}: closing"))?;
+            } else {
+                drop(index);
+            }
             chip.restore_power();
         }
         println!("{} cuts {}: {most:?}", S::DESCRIPTION.key, self.cuts);
@@ -136,7 +143,9 @@ fn cases() -> Vec<Case> {
     (buffered.options.write_buffer, buffered.options.write_cache) = (1, 3);
     let mut counted = Case::new(LONG);
     (counted.options.write_buffer, counted.options.write_buffer_changes) = (2, Some(5));
-    cases.extend([lean, verify, cached, reserved, buffered, counted]);
+    let mut ended = Case::new(LONG);
+    ended.options.checkpoints = Some(2);
+    cases.extend([lean, verify, cached, reserved, buffered, counted, ended]);
     cases
 }
 

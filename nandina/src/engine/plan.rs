@@ -60,6 +60,11 @@ pub struct Plan {
     pub change: Cost,
     /// The same after any number of cuts during garbage collection.
     pub change_after_cuts: Cost,
+    /// Closing the index, after any number of cuts.
+    ///
+    /// Without checkpoints one page, if that. Where a checkpoint ends a session, its pages, and the
+    /// garbage collection that makes room for them.
+    pub close: Cost,
     /// The least budget with which `gc_step` makes progress.
     pub gc_step_least: u32,
 }

@@ -14,7 +14,7 @@ use crate::flash::{Capabilities, Geometry};
 use crate::log::checkpoint::{self, LIST_MAX};
 use crate::log::{LOOKS, LOST_MAX, layout_of};
 use crate::space::{Dimensions, room_to_fail};
-use crate::tree::Bounds;
+use crate::tree::{Bounds, ending_cost};
 
 /// The most leaves of an index that never holds more than `records` records.
 const fn leaves_for(records: u32, capacity: usize) -> u32 {
@@ -75,6 +75,7 @@ pub(super) fn planned(
         get: Cost { reads: 1, programs: 0, erases: 0 },
         change,
         change_after_cuts: after_cuts,
+        close: ending_cost(0, block_pages, options.verify, reads_by_erase),
         gc_step_least: move_cost(options.verify, reads_by_erase)
             + if parts > 0 { checkpoint::cost(parts, block_pages, options.verify) } else { 0 },
     })

@@ -11,7 +11,7 @@ use crate::log::{Frames, layout_of};
 use crate::space::{Dimensions, Extent, Kind, room_to_fail};
 use crate::tree::{
     Bounds, Form, Limits, Opening, Placement, Size, TreeIndex, WritePolicy, checkpoint_pages,
-    merges_max, move_cost, ram_needed, waiting_max,
+    ending_cost, merges_max, move_cost, ram_needed, waiting_max,
 };
 
 impl<S: Placement> System for S {
@@ -140,6 +140,15 @@ fn planned<S: Placement>(
         change: change.and(waiting, change),
         // The first change makes the reserve whole.
         change_after_cuts: after_cuts.and(waiting, change),
+        close: S::Kind::close_cost(
+            ending_cost(
+                if S::Kind::CHECKPOINTS_END_SESSIONS { parts } else { 0 },
+                block_pages,
+                options.verify,
+                wear.reads_by_erase(),
+            ),
+            after_cuts,
+        ),
         gc_step_least: move_cost(
             tree.height,
             path,

@@ -14,7 +14,7 @@ use crate::flash::{Capabilities, Flash, Geometry};
 use crate::log::{Frames, LOOKS, checkpoint, layout_of};
 use crate::node::{Medium, Shape};
 use crate::space::{self, Buffers, Dimensions, Extent, MOVED_ALONG_MAX, room_to_fail};
-use crate::tree::unusable;
+use crate::tree::{ending_cost, unusable};
 
 /// How the bytes of the caller are divided.
 pub struct Parts {
@@ -291,6 +291,14 @@ impl System for Tnc {
             get: Cost { reads: height, programs: 0, erases: 0 },
             change: checked_cost(change, checked),
             change_after_cuts: checked_cost(after_cuts, checked),
+            // The commit and garbage collection come before a checkpoint.
+            close: ending_cost(
+                parts,
+                block_pages,
+                options.verify,
+                wear_of(options).reads_by_erase(),
+            )
+            .and(u64::from(parts > 0), checked_cost(after_cuts, checked)),
             gc_step_least: means.move_cost(
                 size.height,
                 MOVED_ALONG_MAX,

@@ -95,6 +95,20 @@ impl Bounds<'_> {
     }
 }
 
+/// What it costs to end a session: with a page, after a checkpoint of `parts` pages or none.
+///
+/// No block fails. A mark is programmed behind a read of the root.
+pub const fn ending_cost(parts: u32, block_pages: u32, verify: bool, reads_by_erase: u32) -> Cost {
+    let erases = match parts {
+        0 => 1,
+        _ => 1 + erases_max(parts.div_ceil(block_pages)),
+    };
+    let programs = parts + 2;
+    let verifies = if verify { programs + erases } else { 0 };
+    let reads = 1 + verifies + erases * reads_by_erase;
+    Cost { reads: reads as u64, programs: programs as u64, erases: erases as u64 }
+}
+
 /// Blocks at which a mount looks to see whether their erase was begun.
 const BEGUN_ERASES: u64 = 1 + TORN_MAX as u64;
 

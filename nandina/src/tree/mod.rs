@@ -45,7 +45,7 @@ mod walk;
 
 pub(crate) use batch::waiting_max;
 pub(crate) use collect::move_cost;
-pub(crate) use cost::{Bounds, Opening};
+pub(crate) use cost::{Bounds, Opening, ending_cost};
 pub(crate) use form::Form;
 pub use identify::{identify, ram_to_identify};
 pub(crate) use merge::{Size, merges_max};

@@ -493,6 +493,15 @@ pub trait WritePolicy: Kind {
 
     /// The most that opening the index costs.
     fn open_cost(opening: &Opening) -> Cost;
+
+    /// The most that closing the index costs.
+    ///
+    /// `ending` is the cost of what ends a session, with the checkpoint if that is part of it.
+    /// `after_cuts` is the most that a change costs after cuts.
+    fn close_cost(ending: Cost, after_cuts: Cost) -> Cost {
+        let _ = after_cuts;
+        ending
+    }
 }
 
 /// The node of `level` in page buffer `frame`, or `None` if the bytes are no node.
