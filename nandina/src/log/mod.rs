@@ -64,7 +64,9 @@ const FAILURES_MIN: u32 = 8;
 
 /// How an owner seals and checks its pages.
 pub struct Codec {
-    /// Writes header, settings and checksum of a page; the last argument computes the checksum.
+    /// Writes header, settings and checksum of a page.
+    ///
+    /// The last argument computes the checksum.
     pub seal: fn(&PageLayout, &mut [u8], &Medium, &PageHeader, &mut Sum<'_>),
     /// Checks a page that was read from the chip.
     ///
