@@ -95,9 +95,9 @@ impl Bounds<'_> {
     }
 }
 
-/// What it costs to end a session: with a page, after a checkpoint of `parts` pages or none.
+/// What it costs to end a session with a page, and a checkpoint before it.
 ///
-/// No block fails. A mark is programmed behind a read of the root.
+/// That has `parts` pages, or 0. No block fails. The root is read before the page is programmed.
 pub const fn ending_cost(parts: u32, block_pages: u32, verify: bool, reads_by_erase: u32) -> Cost {
     let erases = match parts {
         0 => 1,

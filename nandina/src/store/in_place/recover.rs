@@ -7,7 +7,7 @@
 //! Cost: three reads for each node, two where pages are replaced atomically, and the same again for
 //! each page that is torn, of which there are at most two.
 
-use super::shadow_pages::ROOT as ROOT_PAGE;
+use super::shadow_pages::{Current, ROOT as ROOT_PAGE};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::{Medium, PageHeader};
@@ -87,9 +87,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
     }
 
     /// The page that holds the root, and its header.
-    pub(super) fn root_in_place(
-        &mut self,
-    ) -> Result<Option<(PageNumber, PageHeader, Medium)>, Fault<F::Error>> {
+    pub(super) fn root_in_place(&mut self) -> Result<Option<Current>, Fault<F::Error>> {
         self.space.log.blocks.forget_valid();
         self.space.find_logical_page(ROOT_PAGE, None, self.torn.excluded())
     }

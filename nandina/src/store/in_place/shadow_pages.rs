@@ -127,19 +127,22 @@ impl<F: Flash> Space<'_, F, InPlace> {
     }
 }
 
+/// The page that holds a logical page, its header, and the settings in it.
+pub(super) type Current = (PageNumber, PageHeader, Medium);
+
 impl<F: Flash> Space<'_, F, InPlace> {
     /// Finds the page that holds the logical page `name`, and counts it as valid.
     ///
     /// Returns it, its header and its settings, if one of its pages is readable, counts, and
-    /// belongs to the index `identity`. Pages listed in `torn` do not count. Cost: a read for each of its
-    /// pages.
-    pub(crate) fn find_logical_page(
+    /// belongs to the index `identity`. Pages listed in `torn` do not count. Cost: a read for each
+    /// of its pages.
+    pub(super) fn find_logical_page(
         &mut self,
         name: u32,
         identity: Option<u32>,
         torn: &[u32],
-    ) -> Result<Option<(PageNumber, PageHeader, Medium)>, Fault<F::Error>> {
-        let mut newest: Option<(PageNumber, PageHeader, Medium)> = None;
+    ) -> Result<Option<Current>, Fault<F::Error>> {
+        let mut newest: Option<Current> = None;
         for page in self.pages_of(name) {
             let header = match self.log.read_raw(page, 0)? {
                 Ok(header) if !torn.contains(&page.0) && self.memory.counts(&header) => header,
