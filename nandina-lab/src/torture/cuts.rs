@@ -269,6 +269,48 @@ impl<D: Ground> Runner<D> {
     }
 }
 
+/// A run up to its first cut, from which it continues with each second one.
+enum FirstCut<D> {
+    Plain(Result<Runner<D>, String>),
+    Harsh(Result<harsh::Runner<D>, String>),
+    /// The run up to there depends on the second cut.
+    Apart,
+}
+
+impl<D: Ground> FirstCut<D> {
+    fn of<S: System>(device: &D, run: CutRun, point: CutPoint) -> Self {
+        if run.hardships.any() {
+            return harsh::Runner::first::<S>(device, run, point).map_or(Self::Apart, Self::Harsh);
+        }
+        let cut = || {
+            let mut runner = Runner::new::<S>(device.clone(), run)?;
+            runner.cut::<S>(point)?;
+            Ok(runner)
+        };
+        Self::Plain(cut())
+    }
+
+    /// Continues a clone of it with `cuts`, of which the first was made.
+    fn continued<S: System>(
+        &self,
+        device: &D,
+        run: CutRun,
+        cuts: &[CutPoint],
+    ) -> Result<Done, String> {
+        match self {
+            Self::Plain(runner) => {
+                let mut runner = runner.clone()?;
+                for &point in &cuts[1..] {
+                    runner.cut::<S>(point)?;
+                }
+                runner.end::<S>()
+            }
+            Self::Harsh(runner) => runner.clone()?.continues::<S>(cuts),
+            Self::Apart => harsh::cut_once::<S, D>(device.clone(), run, cuts),
+        }
+    }
+}
+
 /// Returns an error if the index met damaged pages that no cut explains.
 ///
 /// The index must be just opened.
@@ -362,20 +404,8 @@ pub(super) fn cut_shares<S: System, D: Ground>(
         };
         for cut in CUTS {
             let point = CutPoint { operation, cut };
-            let harshly = |cuts: &[CutPoint]| harsh::cut_once::<S, D>(device.clone(), run, cuts);
-            // The run up to the first cut is done once, and continues from there with each second
-            // cut. What is random in hardships depends on both cuts.
-            let cut_first = || -> Result<Runner<D>, String> {
-                let mut runner = Runner::new::<S>(device.clone(), run)?;
-                runner.cut::<S>(point)?;
-                Ok(runner)
-            };
-            let runner = if harsh { None } else { Some(cut_first()) };
-            let done = match &runner {
-                None => harshly(&[point]),
-                Some(Ok(runner)) => runner.clone().end::<S>(),
-                Some(Err(what)) => Err(String::clone(what)),
-            };
+            let first_cut = FirstCut::of::<S>(&device, run, point);
+            let done = first_cut.continued::<S>(&device, run, &[point]);
             let Some(first) = attempted(&[point], done, report) else {
                 return;
             };
@@ -383,13 +413,7 @@ pub(super) fn cut_shares<S: System, D: Ground>(
                 for operation in shares.seconds(operation, first.next_session) {
                     for cut in CUTS {
                         let again = CutPoint { operation, cut };
-                        let done = match &runner {
-                            Some(Ok(runner)) => {
-                                let mut runner = runner.clone();
-                                runner.cut::<S>(again).and_then(|()| runner.end::<S>())
-                            }
-                            _ => harshly(&[point, again]),
-                        };
+                        let done = first_cut.continued::<S>(&device, run, &[point, again]);
                         let Some(second) = attempted(&[point, again], done, report) else {
                             return;
                         };

@@ -95,7 +95,6 @@ impl Life {
             acts.insert(puts + puts / 3, Act::Format);
             acts.insert(puts, Act::Format);
         }
-        let seed = cuts.iter().fold(1, |seed: u64, cut| seed.wrapping_mul(31) + cut.operation);
         Self {
             run,
             acts,
@@ -103,11 +102,16 @@ impl Life {
             pending: Pending::default(),
             state: State::Whole,
             options,
-            random: ChaCha8Rng::seed_from_u64(seed),
+            random: random_of(cuts),
             was_stopped: false,
             first: 0,
             done: Done::default(),
         }
+    }
+
+    /// Lets `cuts` decide the options from here on. Nothing was drawn for them so far.
+    pub fn decide_by(&mut self, cuts: &[CutPoint]) {
+        self.random = random_of(cuts);
     }
 
     /// Called when the chip was formatted.
@@ -264,6 +268,12 @@ impl Life {
             Outcome::Refused(what) => Err(End::Wrong(format!("idle: {what}"))),
         }
     }
+}
+
+/// The random numbers of a run that is cut at `cuts`.
+fn random_of(cuts: &[CutPoint]) -> ChaCha8Rng {
+    let seed = cuts.iter().fold(1, |seed: u64, cut| seed.wrapping_mul(31) + cut.operation);
+    ChaCha8Rng::seed_from_u64(seed)
 }
 
 fn at(when: &str, end: End) -> End {

@@ -16,7 +16,7 @@ use nandina_sim::{ChipError, Cut};
 use super::cuts::Done;
 use super::oracle::{compare, says_none, text};
 use super::variants::changed;
-use super::{CutPoint, CutRun, Ground};
+use super::{CutPoint, CutRun, Ground, Hardships};
 use crate::layer::Room;
 use life::{CHANGES_BETWEEN, End, Life, State};
 
@@ -31,7 +31,8 @@ const READINGS: u32 = 3;
 /// The bound detects a call that never ends.
 const OPERATIONS_MAX: u64 = 2_000_000;
 
-struct Runner<D> {
+#[derive(Clone)]
+pub struct Runner<D> {
     device: D,
     ram: Vec<u8>,
     room: Room,
@@ -161,9 +162,93 @@ impl<D: Ground> Runner<D> {
     }
 }
 
+impl<D: Ground> Runner<D> {
+    /// Continues the run up to a stop. `first` says that it is the first one.
+    ///
+    /// A stop is a power cut; where the run has errors, the first stop is an error of the device.
+    /// Does nothing after a stop that was never reached.
+    fn stop<S: System>(
+        &mut self,
+        CutPoint { operation, cut }: CutPoint,
+        first: bool,
+    ) -> Result<(), String> {
+        if self.life.done.ended {
+            return Ok(());
+        }
+        let before = self.device.chip().fault_counters();
+        let chip = self.device.chip_mut();
+        if self.life.run.hardships.errors && first {
+            chip.give_up_at(operation, cut);
+        } else {
+            chip.cut_at(operation, cut);
+        }
+        let ended = self.session::<S>(self.life.acts.len());
+        self.life.was_stopped = true;
+        let after = self.device.chip().fault_counters();
+        self.life.done.tore = after.torn > before.torn;
+        if after.cuts + after.device_errors == before.cuts + before.device_errors {
+            self.life.done.ended = true;
+        }
+        self.device.restore_power();
+        match ended {
+            Ok(()) | Err(End::Cut) => Ok(()),
+            Err(End::Wrong(what)) => Err(what),
+        }
+    }
+
+    /// Does the run up to the first of its stops, from which it continues with each second one.
+    ///
+    /// `None` where the run depends on the second stop before that. That is so if it is opened with
+    /// other options in the session of the first stop, which an error of the device does not end.
+    pub fn first<S: System>(
+        device: &D,
+        run: CutRun,
+        point: CutPoint,
+    ) -> Option<Result<Self, String>> {
+        let Hardships { errors, changed, .. } = run.hardships;
+        (!(errors && changed)).then(|| {
+            let mut runner = Self::new::<S>(device.clone(), run, &[point])?;
+            runner.stop::<S>(point, true)?;
+            Ok(runner)
+        })
+    }
+
+    /// Continues with `cuts`, of which the first was made, as if the run had begun with them.
+    pub fn continues<S: System>(mut self, cuts: &[CutPoint]) -> Result<Done, String> {
+        self.life.decide_by(cuts);
+        for &point in &cuts[1..] {
+            self.stop::<S>(point, false)?;
+        }
+        self.end::<S>()
+    }
+
+    /// Shows after the last stop that what was seen stays, and that the index still works.
+    fn end<S: System>(mut self) -> Result<Done, String> {
+        if !self.life.done.ended {
+            self.examine::<S>()?;
+        }
+        let start = self.device.chip().counters().operations();
+        self.lives::<S>(CHANGES_BETWEEN)?;
+        self.life.done.next_session = self.device.chip().counters().operations() - start;
+        self.lives::<S>(CHANGES_AFTER)?;
+        self.compare::<S>()?;
+        self.life.done.faults = self.device.chip().fault_counters();
+        self.life.done.chip_operations = self.device.chip().counters().operations();
+        Ok(self.life.done)
+    }
+
+    /// Does `count` acts without a stop.
+    fn lives<S: System>(&mut self, count: usize) -> Result<(), String> {
+        match self.session::<S>(count) {
+            Ok(()) => Ok(()),
+            Err(End::Cut) => Err("power went without a cut".to_string()),
+            Err(End::Wrong(what)) => Err(format!("afterwards: {what}")),
+        }
+    }
+}
+
 /// Does `run` with its hardships on a new chip, stopped at each of `cuts` in turn.
 ///
-/// A stop is a power cut; where the run has errors, the first stop is an error of the device.
 /// Returns what is wrong, if anything is.
 pub fn cut_once<S: System, D: Ground>(
     device: D,
@@ -171,47 +256,10 @@ pub fn cut_once<S: System, D: Ground>(
     cuts: &[CutPoint],
 ) -> Result<Done, String> {
     let mut runner = Runner::new::<S>(device, run, cuts)?;
-    let whole = runner.life.acts.len();
-    for (number, &CutPoint { operation, cut }) in cuts.iter().enumerate() {
-        let before = runner.device.chip().fault_counters();
-        let chip = runner.device.chip_mut();
-        if run.hardships.errors && number == 0 {
-            chip.give_up_at(operation, cut);
-        } else {
-            chip.cut_at(operation, cut);
-        }
-        let ended = runner.session::<S>(whole);
-        runner.life.was_stopped = true;
-        let after = runner.device.chip().fault_counters();
-        runner.life.done.tore = after.torn > before.torn;
-        if after.cuts + after.device_errors == before.cuts + before.device_errors {
-            runner.life.done.ended = true;
-        }
-        runner.device.restore_power();
-        match ended {
-            Ok(()) | Err(End::Cut) => {}
-            Err(End::Wrong(what)) => return Err(what),
-        }
-        if runner.life.done.ended {
-            break;
-        }
-        if number + 1 == cuts.len() {
-            runner.examine::<S>()?;
-        }
+    for (number, &point) in cuts.iter().enumerate() {
+        runner.stop::<S>(point, number == 0)?;
     }
-    let lives = |runner: &mut Runner<D>, count| match runner.session::<S>(count) {
-        Ok(()) => Ok(()),
-        Err(End::Cut) => Err("power went without a cut".to_string()),
-        Err(End::Wrong(what)) => Err(format!("afterwards: {what}")),
-    };
-    let start = runner.device.chip().counters().operations();
-    lives(&mut runner, CHANGES_BETWEEN)?;
-    runner.life.done.next_session = runner.device.chip().counters().operations() - start;
-    lives(&mut runner, CHANGES_AFTER)?;
-    runner.compare::<S>()?;
-    runner.life.done.faults = runner.device.chip().fault_counters();
-    runner.life.done.chip_operations = runner.device.chip().counters().operations();
-    Ok(runner.life.done)
+    runner.end::<S>()
 }
 
 /// Does the whole run without a cut.
