@@ -3,6 +3,7 @@
 //! The simulator tears pages at random. Here the test decides which program is torn, how its page
 //! reads at each mount, and which blocks fail.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::ops::Range;
 
@@ -10,6 +11,7 @@ use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
 use nandina_sim::{Chip, ChipError};
 
 use crate::hand_on;
+use crate::layer::Bus;
 
 /// The result of reads of the hidden page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +62,16 @@ impl Torn {
     /// The next reads of the hidden page return something else than they would have.
     pub const fn skip(&mut self) {
         self.reads += 1;
+    }
+}
+
+impl Bus for Torn {
+    fn simulated(&self) -> &Chip {
+        &self.chip
+    }
+
+    fn itself(&self) -> Option<&dyn Any> {
+        Some(self)
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! An index on `&mut dyn Bus` is compiled once for each system, not once more for each device.
 
+use std::any::Any;
+
 use nandina::flash::Flash;
 use nandina_ftl::Statistics;
 use nandina_ftl::hybrid::Merges;
@@ -14,6 +16,13 @@ pub trait Bus: Flash<Error = ChipError> {
 
     /// What the FTL above the chip did since it was formatted or opened; `None` without one.
     fn ftl(&self) -> Option<FtlWork> {
+        None
+    }
+
+    /// The device itself, for a test that made it and looks at it while an index holds it.
+    ///
+    /// `None` unless a device shows itself.
+    fn itself(&self) -> Option<&dyn Any> {
         None
     }
 

@@ -3,9 +3,8 @@
 //! A torn page may be visible at one mount and not at the next. So may a checkpoint, and an anchor
 //! that leads to one: whichever a mount uses, it must find every change since.
 
-use nandina::flash::Flash;
 use nandina::store::Description;
-use nandina::{Index, Moves, OpenError, System, Wear, WriteError};
+use nandina::{Moves, OpenError, System, Wear, WriteError};
 use nandina_lab::torn::Shown;
 use nandina_sim::ChipError;
 
@@ -19,14 +18,14 @@ const RECORDS: u32 = 20;
 /// Opens the index, which holds one of `states`, and replaces records until power fails.
 ///
 /// Afterwards `states` has what the index may hold.
-fn session<F: Flash<Error = ChipError>, S: System>(
-    chip: &mut F,
+fn session<S: System>(
+    chip: &mut dyn Bus,
     case: &Case,
     ram: &mut [u8],
     states: &mut Vec<Model>,
     (turns, closes): (u32, bool),
 ) -> Outcome {
-    let mut index = match Index::<_, S>::open(chip, &case.options, ram) {
+    let mut index = match open_on::<S>(chip, &case.options, ram) {
         Ok(index) => index,
         Err(OpenError::Device(ChipError::PowerLost)) => return Ok(()),
         Err(error) => return Err(text(error)),
@@ -84,11 +83,11 @@ impl Check for Twofold {
         for turns in Share::one_in(4).of(0..40) {
             let mut chip = filled.clone();
             let mut states = vec![model.clone()];
-            session::<_, S>(&mut chip, &case, &mut ram, &mut states, (turns, self.closes))?;
+            session::<S>(&mut chip, &case, &mut ram, &mut states, (turns, self.closes))?;
             for left in 0..6 {
                 let (mut chip, mut states) = (chip.clone(), states.clone());
                 chip.left.set(Some(left));
-                session::<_, S>(&mut chip, &case, &mut ram, &mut states, (20, false))?;
+                session::<S>(&mut chip, &case, &mut ram, &mut states, (20, false))?;
                 chip.left.set(None);
                 torn += u32::from(chip.hidden.is_some());
                 for programs in (0..8).chain([16, 32]) {
@@ -98,17 +97,11 @@ impl Check for Twofold {
                         let mut states = states.clone();
                         let mut cut = newest::Cut { chip: chip.clone(), programs };
                         cut.chip.shown = first;
-                        session::<_, S>(&mut cut, &later, &mut ram, &mut states, (60, false))
+                        session::<S>(&mut cut, &later, &mut ram, &mut states, (60, false))
                             .and_then(|()| {
                                 let mut chip = cut.chip;
                                 chip.shown = then;
-                                session::<_, S>(
-                                    &mut chip,
-                                    &later,
-                                    &mut ram,
-                                    &mut states,
-                                    (0, false),
-                                )
+                                session::<S>(&mut chip, &later, &mut ram, &mut states, (0, false))
                             })
                             .map_err(|what| {
                                 format!(

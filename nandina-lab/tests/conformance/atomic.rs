@@ -2,7 +2,7 @@
 
 use nandina::flash::{Capabilities, Flash, PageNumber};
 use nandina::store::{BTree, Description, Wpcb};
-use nandina::{Index, OpenError, System};
+use nandina::{OpenError, System};
 use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError};
 
@@ -13,6 +13,12 @@ struct Promises<'c> {
     chip: &'c mut Chip,
     atomic: bool,
     discards: u32,
+}
+
+impl Bus for Promises<'_> {
+    fn simulated(&self) -> &Chip {
+        self.chip
+    }
 }
 
 impl Flash for Promises<'_> {
@@ -48,8 +54,8 @@ const fn replaces(system: &Description) -> bool {
 /// Inserts records until the index is full. Returns how many there were.
 fn fill<S: System>(case: &Case, atomic: bool) -> Result<u32, String> {
     let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
-    let device = promising(atomic, &mut chip);
-    let mut index = Index::<_, S>::format(device, &case.options, &mut ram).map_err(text)?;
+    let mut device = promising(atomic, &mut chip);
+    let mut index = format_on::<S>(&mut device, &case.options, &mut ram).map_err(text)?;
     let mut number: u32 = 0;
     while index.insert(&key(number.wrapping_mul(0x9E37_79B1)), &value(number, 0)).is_ok() {
         number += 1;
@@ -101,14 +107,14 @@ impl Check for MadeElsewhere {
         let case = Case::new(SMALL).suited::<S>();
         for made in [false, true] {
             let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
-            let device = promising(made, &mut chip);
-            let mut index = Index::<_, S>::format(device, &case.options, &mut ram).map_err(text)?;
+            let mut device = promising(made, &mut chip);
+            let mut index = format_on::<S>(&mut device, &case.options, &mut ram).map_err(text)?;
             for number in 0..100 {
                 index.insert(&key(number), &value(number, 0)).map_err(text)?;
             }
             drop(index);
-            let device = promising(!made, &mut chip);
-            let opened = Index::<_, S>::open(device, &case.options, &mut ram);
+            let mut device = promising(!made, &mut chip);
+            let opened = open_on::<S>(&mut device, &case.options, &mut ram);
             if made {
                 match opened {
                     Err(OpenError::Mismatch { setting: "atomic replacement", .. }) => continue,
@@ -122,8 +128,8 @@ impl Check for MadeElsewhere {
             }
             drop(index);
             // It stays as it was made, and the first device can still use it.
-            let device = promising(made, &mut chip);
-            let mut index = Index::<_, S>::open(device, &case.options, &mut ram).map_err(text)?;
+            let mut device = promising(made, &mut chip);
+            let mut index = open_on::<S>(&mut device, &case.options, &mut ram).map_err(text)?;
             for number in 0..150 {
                 let found = index.get(&key(number)).map_err(text)?;
                 if found != Some(&value(number, 0)[..]) {
@@ -144,8 +150,8 @@ fn the_medium_says_how_many_pages_a_node_has() {
 fn discards<S: System>() -> Result<u32, String> {
     let case = Case::new(SMALL).suited::<S>();
     let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
-    let device = promising(true, &mut chip);
-    let mut index = Index::<_, S>::format(device, &case.options, &mut ram).map_err(text)?;
+    let mut device = promising(true, &mut chip);
+    let mut index = format_on::<S>(&mut device, &case.options, &mut ram).map_err(text)?;
     for number in 0..600 {
         index.insert(&key(number), &value(number, 0)).map_err(text)?;
     }
@@ -159,10 +165,10 @@ fn discards<S: System>() -> Result<u32, String> {
             }
         }
     }
-    let discards = index.flash().discards;
     drop(index);
-    let device = promising(true, &mut chip);
-    let mut index = Index::<_, S>::open(device, &case.options, &mut ram).map_err(text)?;
+    let discards = device.discards;
+    let mut device = promising(true, &mut chip);
+    let mut index = open_on::<S>(&mut device, &case.options, &mut ram).map_err(text)?;
     for number in (0..20).chain(580..600) {
         let found = index.get(&key(number)).map_err(text)?;
         if found != Some(&value(number, 0)[..]) {

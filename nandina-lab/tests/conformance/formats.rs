@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use nandina::flash::Flash;
 use nandina::store::{Description, Visitor};
-use nandina::{Index, OpenError, System, plan};
+use nandina::{OpenError, System, plan};
 use nandina_lab::systems::{SYSTEMS, visit};
 use nandina_lab::torn::{Shown, Torn};
 use nandina_sim::{Chip, ChipError};
@@ -16,18 +16,13 @@ use crate::harness::*;
 /// Its last session did not end by `close`.
 pub fn filled<S: System>(case: &Case, records: u32, ram: &mut [u8]) -> Result<Torn, String> {
     let mut chip = Torn::new(Chip::new(case.profile));
-    fill::<_, S>(&mut chip, case, records, ram)?;
+    fill::<S>(&mut chip, case, records, ram)?;
     Ok(chip)
 }
 
 /// Formats a chip and writes `records` records until all blocks were erased, without `close`.
-pub fn fill<F: Flash, S: System>(
-    chip: &mut F,
-    case: &Case,
-    records: u32,
-    ram: &mut [u8],
-) -> Outcome {
-    let mut index = Index::<_, S>::format(chip, &case.options, ram).map_err(text)?;
+pub fn fill<S: System>(chip: &mut dyn Bus, case: &Case, records: u32, ram: &mut [u8]) -> Outcome {
+    let mut index = format_on::<S>(chip, &case.options, ram).map_err(text)?;
     for number in 0..records {
         index.insert(&key(number), &value(number, 0)).map_err(text)?;
     }
@@ -51,7 +46,7 @@ impl Check for Outdated {
         for records in 10..60 {
             let mut chip = filled::<S>(&case, records, &mut ram)?;
             chip.left.set(Some(0));
-            let opened = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map(drop);
+            let opened = open_on::<S>(&mut chip, &case.options, &mut ram).map(drop);
             if !matches!(opened, Err(OpenError::Device(ChipError::PowerLost))) {
                 return Err("the mount programmed nothing".into());
             }
@@ -59,10 +54,10 @@ impl Check for Outdated {
                 let block = chip.geometry().block_of(page).0;
                 chip.worn = block..block + 1;
             }
-            Index::<_, S>::format(&mut chip, &case.options, &mut ram).map(drop).map_err(text)?;
+            format_on::<S>(&mut chip, &case.options, &mut ram).map(drop).map_err(text)?;
             seen_again += u32::from(chip.hidden.is_some());
             chip.shown = Shown::Written;
-            let index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            let index = open_on::<S>(&mut chip, &case.options, &mut ram).map_err(text)?;
             if !index.is_empty() {
                 return Err(format!("{} of {records} records are back", index.len()));
             }
@@ -93,14 +88,14 @@ impl Check for Anchored {
         let mut from_checkpoint = 0;
         for records in 20..60 {
             let mut chip = filled::<S>(&case, records, &mut ram)?;
-            end(Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?);
-            let index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            end(open_on::<S>(&mut chip, &case.options, &mut ram).map_err(text)?);
+            let index = open_on::<S>(&mut chip, &case.options, &mut ram).map_err(text)?;
             from_checkpoint += u32::from(index.statistics().from_checkpoint);
             drop(index);
             // Blocks 0 and 1 are the anchors of the checkpoints.
             chip.worn = 0..2;
-            Index::<_, S>::format(&mut chip, &case.options, &mut ram).map(drop).map_err(text)?;
-            let index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            format_on::<S>(&mut chip, &case.options, &mut ram).map(drop).map_err(text)?;
+            let index = open_on::<S>(&mut chip, &case.options, &mut ram).map_err(text)?;
             if !index.is_empty() {
                 return Err(format!("{} of {records} records are back", index.len()));
             }
@@ -130,25 +125,25 @@ impl<S: System + 'static> Visitor for Before<S> {
         before.options.checkpoints = Some(2);
         let before = before.suited::<P>();
         let mut before_ram = before.ram::<P>();
+        let filled = filled::<P>(&before, 30, &mut before_ram)?;
         for at in 0..10 {
             let records = [0, 1, 5, 40, 200][at / 2];
             let mut case = Case::new(before.profile);
             case.options.checkpoints = (at % 2 == 1).then_some(2);
             let case = case.suited::<S>();
             let mut ram = case.ram::<S>();
-            let mut chip = filled::<P>(&before, 30, &mut before_ram)?;
-            let mut index =
-                Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+            let mut chip = filled.clone();
+            let mut index = format_on::<S>(&mut chip, &case.options, &mut ram).map_err(text)?;
             for number in 0..records {
                 index.insert(&key(number), &value(number, 1)).map_err(text)?;
             }
             drop(index);
-            let opened = Index::<_, P>::open(&mut chip, &before.options, &mut before_ram);
+            let opened = open_on::<P>(&mut chip, &before.options, &mut before_ram);
             if let Ok(found) = opened.map(|index| index.len()) {
                 let before = P::DESCRIPTION.key;
                 return Err(format!("{records} records over {before}: {found} are back"));
             }
-            let index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            let index = open_on::<S>(&mut chip, &case.options, &mut ram).map_err(text)?;
             if index.len() != records {
                 return Err(format!("{} of {records} records", index.len()));
             }
@@ -184,16 +179,14 @@ impl Check for Unwritable {
         for records in 20..60 {
             let left = records % 5;
             let mut chip = filled::<S>(&case, records, &mut ram)?;
-            let mut index =
-                Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
-            index.flash().left.set(Some(left));
+            let mut index = open_on::<S>(&mut chip, &case.options, &mut ram).map_err(text)?;
+            device_of::<Torn, S>(&index).left.set(Some(left));
             let _ = index.insert(&key(records), &value(records, 0));
             drop(index);
             chip.left.set(None);
             (chip.worn, chip.shown) = (0..u32::MAX, Shown::Both);
             for _ in 0..4 {
-                let mut index =
-                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                let mut index = open_on::<S>(&mut chip, &case.options, &mut ram).map_err(text)?;
                 for number in 0..records {
                     let found = index.get(&key(number)).map_err(text)?;
                     if found != Some(&value(number, 0)) {
@@ -233,7 +226,7 @@ impl Check for TornFormat {
                 let mut chip = whole.clone();
                 chip.left.set(Some(programs));
                 programs += 1;
-                if Index::<_, S>::format(&mut chip, options, &mut ram).map(drop).is_ok() {
+                if format_on::<S>(&mut chip, options, &mut ram).map(drop).is_ok() {
                     break;
                 }
                 chip.shown = Shown::Both;
@@ -259,7 +252,7 @@ fn opened_within<S: System>(
     ram: &mut [u8],
 ) -> Outcome {
     let before = chip.reads;
-    let index = Index::<_, S>::open(&mut *chip, &case.options, ram).map_err(text)?;
+    let index = open_on::<S>(chip, &case.options, ram).map_err(text)?;
     let len = index.len();
     drop(index);
     let taken = chip.reads - before;

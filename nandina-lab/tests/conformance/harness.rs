@@ -3,9 +3,9 @@
 use nandina::engine::Nodes;
 use nandina::flash::{Flash, Geometry, PageNumber, Profile};
 use nandina::store::{Description, Visitor};
-use nandina::{Index, Inserted, Options, Removed, System, ram_needed};
+use nandina::{Index, Inserted, OpenError, Options, Removed, System, ram_needed};
 use nandina_lab::systems::{SYSTEMS, visit};
-use nandina_sim::{Chip, TINY};
+use nandina_sim::{Chip, ChipError, TINY};
 
 pub use nandina_lab::effort::Share;
 pub use nandina_lab::torture::oracle::{Model, compare, text};
@@ -146,6 +146,33 @@ pub fn lose_page(chip: &mut Chip, page: PageNumber, as_erased: bool) {
             main[9] ^= 1;
         }
     });
+}
+
+/// An index on any device, which is compiled once for each system: [`Bus`] says why.
+pub type OnBus<'r, S> = Index<'r, &'r mut dyn Bus, S>;
+
+/// Opens the index on a device of a test.
+pub fn open_on<'r, S: System>(
+    device: &'r mut dyn Bus,
+    options: &Options,
+    ram: &'r mut [u8],
+) -> Result<OnBus<'r, S>, OpenError<ChipError>> {
+    Index::open(device, options, ram)
+}
+
+/// Formats a device of a test.
+pub fn format_on<'r, S: System>(
+    device: &'r mut dyn Bus,
+    options: &Options,
+    ram: &'r mut [u8],
+) -> Result<OnBus<'r, S>, OpenError<ChipError>> {
+    Index::format(device, options, ram)
+}
+
+/// The device on which a test opened the index.
+pub fn device_of<'i, D: 'static, S: System>(index: &'i OnBus<'_, S>) -> &'i D {
+    let device = index.flash().itself().and_then(|device| device.downcast_ref());
+    device.expect("the index is on another device")
 }
 
 /// Formats a new chip and passes the index to `job`.

@@ -1,5 +1,6 @@
 //! Idle steps after cuts: where collection was cut and the next change has no room, they make room.
 
+use std::any::Any;
 use std::cell::Cell;
 
 use nandina::flash::profile::Ecc;
@@ -177,6 +178,16 @@ struct Worn {
     refused: Cell<u32>,
 }
 
+impl Bus for Worn {
+    fn simulated(&self) -> &Chip {
+        &self.chip
+    }
+
+    fn itself(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+}
+
 impl Flash for Worn {
     type Error = ChipError;
 
@@ -213,21 +224,21 @@ impl Check for LostCounts {
         let mut ram = case.ram::<S>();
         let chip = Chip::new(case.profile);
         let mut chip = Worn { chip, first_unreadable: Cell::new(false), refused: Cell::new(0) };
-        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        let mut index = format_on::<S>(&mut chip, &case.options, &mut ram).map_err(text)?;
         let mut erases = 0;
         for turn in 0..8_000u32 {
             index.insert(&key(turn % 50 * 7919), &value(turn, 0)).map_err(text)?;
-            let (before, budget) = (index.flash().chip.counters(), 6);
-            index.flash().first_unreadable.set(true);
+            let (before, budget) = (index.flash().simulated().counters(), 6);
+            device_of::<Worn, S>(&index).first_unreadable.set(true);
             index.gc_step(budget).map_err(text)?;
-            index.flash().first_unreadable.set(false);
-            let taken = index.flash().chip.counters() - before;
+            device_of::<Worn, S>(&index).first_unreadable.set(false);
+            let taken = index.flash().simulated().counters() - before;
             erases += taken.erases;
             if taken.operations() > budget.into() {
                 return Err(format!("turn {turn}: {taken:?}"));
             }
         }
-        let refused = index.flash().refused.get();
+        let refused = device_of::<Worn, S>(&index).refused.get();
         if erases > 0 && refused > 0 { Ok(()) } else { Err(format!("{erases}, {refused}")) }
     }
 }

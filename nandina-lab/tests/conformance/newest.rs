@@ -3,10 +3,10 @@
 //! Their sequence numbers are the highest. If an erase of their block is cut, one mount may see a
 //! torn page of it and another may not, and both would give the same numbers to what they write.
 
+use nandina::System;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::node::PageLayout;
 use nandina::store::Description;
-use nandina::{Index, System};
 use nandina_lab::hand_on;
 use nandina_lab::torn::{Shown, Torn};
 use nandina_sim::{Chip, ChipError};
@@ -18,6 +18,12 @@ use crate::harness::*;
 struct Watched {
     chip: Torn,
     first: Option<BlockNumber>,
+}
+
+impl Bus for Watched {
+    fn simulated(&self) -> &Chip {
+        &self.chip.chip
+    }
 }
 
 impl Flash for Watched {
@@ -60,11 +66,11 @@ impl Check for ErasedFirst {
         let mut ram = case.ram::<S>();
         let mut erased = 0;
         for records in 10..60 {
+            let filled = filled::<S>(&case, records, &mut ram)?;
             for left in 0..4 {
-                let mut torn = filled::<S>(&case, records, &mut ram)?;
-                let mut index =
-                    Index::<_, S>::open(&mut torn, &case.options, &mut ram).map_err(text)?;
-                index.flash().left.set(Some(left));
+                let mut torn = filled.clone();
+                let mut index = open_on::<S>(&mut torn, &case.options, &mut ram).map_err(text)?;
+                device_of::<Torn, S>(&index).left.set(Some(left));
                 let _ = index.insert(&key(records), &value(records, 0));
                 drop(index);
                 torn.left.set(None);
@@ -73,7 +79,7 @@ impl Check for ErasedFirst {
                     let newest = newest_block(&mut torn.chip);
                     torn.left.set(Some(again % 2));
                     let mut chip = Watched { chip: torn, first: None };
-                    let opened = Index::<_, S>::open(&mut chip, &case.options, &mut ram);
+                    let opened = open_on::<S>(&mut chip, &case.options, &mut ram);
                     drop(opened);
                     torn = chip.chip;
                     torn.left.set(None);
@@ -100,6 +106,12 @@ fn a_mount_does_not_erase_the_newest_pages_first() {
 pub struct Cut {
     pub chip: Torn,
     pub programs: u32,
+}
+
+impl Bus for Cut {
+    fn simulated(&self) -> &Chip {
+        &self.chip.chip
+    }
 }
 
 impl Flash for Cut {
@@ -130,27 +142,29 @@ impl Check for CutMounts {
         let mut ram = case.ram::<S>();
         let mut torn = 0;
         for records in [1, 3, 20, 40] {
+            let filled = filled::<S>(&case, records, &mut ram)?;
             for mounts in 0..4 {
                 for left in 1..4 {
-                    let mut chip = filled::<S>(&case, records, &mut ram)?;
+                    let mut chip = filled.clone();
                     for _ in 0..mounts {
                         let mut cut = Cut { chip, programs: 1 };
-                        drop(Index::<_, S>::open(&mut cut, &case.options, &mut ram));
+                        drop(open_on::<S>(&mut cut, &case.options, &mut ram));
                         chip = cut.chip;
                     }
                     chip.left.set(Some(left));
-                    drop(Index::<_, S>::open(&mut chip, &case.options, &mut ram));
+                    drop(open_on::<S>(&mut chip, &case.options, &mut ram));
                     chip.left.set(None);
                     torn += u32::from(chip.hidden.is_some());
                     chip.shown = Shown::Written;
                     let hidden = chip.hidden;
                     let mut cut = Cut { chip, programs: 0 };
-                    drop(Index::<_, S>::open(&mut cut, &case.options, &mut ram));
+                    drop(open_on::<S>(&mut cut, &case.options, &mut ram));
                     chip = cut.chip;
                     (chip.hidden, chip.shown) = (hidden, Shown::Erased);
-                    let index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(
-                        |error| format!("{records} records, {mounts} mounts, {left}: {error}"),
-                    )?;
+                    let index =
+                        open_on::<S>(&mut chip, &case.options, &mut ram).map_err(|error| {
+                            format!("{records} records, {mounts} mounts, {left}: {error}")
+                        })?;
                     if index.len() != records {
                         return Err(format!("{records} records, {mounts} mounts: {}", index.len()));
                     }

@@ -105,7 +105,8 @@ impl Check for TooSmall {
         let geometry = Geometry { blocks: 2, ..TINY.geometry };
         let case = Case::new(Profile { geometry, ..TINY });
         let mut ram = case.ram::<S>();
-        match Index::<_, S>::format(Chip::new(suited::<S>(case.profile)), &case.options, &mut ram) {
+        let mut chip = Chip::new(suited::<S>(case.profile));
+        match Index::<_, S>::format(&mut chip, &case.options, &mut ram) {
             Err(OpenError::ChipTooSmall { .. }) => Ok(()),
             Err(error) => Err(text(error)),
             Ok(_) => Err("a chip of two blocks was accepted".into()),

@@ -218,7 +218,7 @@ impl Check for WeakGarbage {
             let random = ChaCha8Rng::seed_from_u64(seed);
             let mut chip = Corrects { chip: Chip::new(case.profile), random, one_in };
             let mut ram = case.ram::<S>();
-            let made = Index::<_, S>::format(&mut chip, &case.options, &mut ram);
+            let made = format_on::<S>(&mut chip, &case.options, &mut ram);
             let mut index = match made {
                 Err(OpenError::ChipTooSmall { .. } | OpenError::Unsuited(_)) => return Ok(()),
                 made => made.map_err(text)?,

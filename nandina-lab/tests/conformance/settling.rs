@@ -4,6 +4,7 @@
 //! several cuts the one that leaves the fewest free pages is taken. However many of them follow one
 //! another, records can be replaced and removed afterwards.
 
+use std::any::Any;
 use std::cell::Cell;
 
 use nandina::flash::profile::{DATAFLASH_264, NOR};
@@ -48,6 +49,10 @@ impl ReadOnly {
 impl Bus for ReadOnly {
     fn simulated(&self) -> &Chip {
         &self.0
+    }
+
+    fn itself(&self) -> Option<&dyn Any> {
+        Some(self)
     }
 }
 
@@ -294,10 +299,9 @@ impl Check for ChangedAfterwards {
         for (at, chip) in cut_changes::<S>(&case, &mut ram)? {
             for mounts in 0..4 {
                 let mut device = mounted::<S>(&chip, mounts, &case, &mut ram)?;
-                let mut index =
-                    Index::<_, S>::open(&mut device, &case.options, &mut ram).map_err(text)?;
+                let mut index = open_on::<S>(&mut device, &case.options, &mut ram).map_err(text)?;
                 let mut expected = contents(&mut index).map_err(text)?;
-                index.flash().1.set(true);
+                device_of::<ReadOnly, S>(&index).1.set(true);
                 // So many that later mounts do not look for the torn page behind them.
                 for number in 200..230 {
                     index.insert(&key(number), &value(number, 0)).map_err(text)?;

@@ -3,11 +3,12 @@
 //! A page that it left out does not come back; a mount that was given up half way does not count;
 //! and where room is short the torn page is settled first.
 
+use std::any::Any;
 use std::cell::Cell;
 
 use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
 use nandina::store::Description;
-use nandina::{Index, System, WriteError};
+use nandina::{System, WriteError};
 use nandina_lab::hand_on;
 use nandina_lab::torn::{Shown, Torn};
 use nandina_lab::torture::{Outcome as Replayed, replay};
@@ -20,8 +21,8 @@ fn open<'r, S: System>(
     chip: &'r mut Torn,
     case: &Case,
     ram: &'r mut [u8],
-) -> Result<Index<'r, &'r mut Torn, S>, String> {
-    Index::open(chip, &case.options, ram).map_err(text)
+) -> Result<OnBus<'r, S>, String> {
+    open_on::<S>(chip, &case.options, ram).map_err(text)
 }
 
 struct LeftOut;
@@ -36,11 +37,12 @@ impl Check for LeftOut {
         let mut ram = case.ram::<S>();
         let mut torn = 0;
         for records in 10..60 {
+            let mut closed = filled::<S>(&case, records, &mut ram)?;
+            open::<S>(&mut closed, &case, &mut ram)?.close();
             for left in 0..5 {
-                let mut chip = filled::<S>(&case, records, &mut ram)?;
-                open::<S>(&mut chip, &case, &mut ram)?.close();
+                let mut chip = closed.clone();
                 let mut index = open::<S>(&mut chip, &case, &mut ram)?;
-                index.flash().left.set(Some(left));
+                device_of::<Torn, S>(&index).left.set(Some(left));
                 let _ = index.insert(&key(records), &value(records, 0));
                 drop(index);
                 chip.left.set(None);
@@ -84,7 +86,7 @@ impl Check for LeftBehind {
             let mut chip = filled::<S>(&case, records, &mut ram)?;
             open::<S>(&mut chip, &case, &mut ram)?.close();
             let mut index = open::<S>(&mut chip, &case, &mut ram)?;
-            index.flash().left.set(Some(1));
+            device_of::<Torn, S>(&index).left.set(Some(1));
             let _ = index.insert(&key(records), &value(records, 0));
             drop(index);
             chip.left.set(None);
@@ -115,6 +117,7 @@ fn a_torn_page_behind_a_first_page_that_an_erase_destroyed_is_left_out() {
 }
 
 /// A chip whose device gives up one read, tears one append, and limits its erases.
+#[derive(Clone)]
 struct Flaky {
     chip: Chip,
     /// Programs until the device gives one up.
@@ -154,6 +157,16 @@ fn strikes(left: &Cell<Option<u32>>) -> bool {
     let is_due = left.get() == Some(0);
     left.set(if is_due { None } else { left.get().map(|left| left - 1) });
     is_due
+}
+
+impl Bus for Flaky {
+    fn simulated(&self) -> &Chip {
+        &self.chip
+    }
+
+    fn itself(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
 }
 
 impl Flash for Flaky {
@@ -228,23 +241,23 @@ impl Check for GivenUp {
         let mut ram = case.ram::<S>();
         let (records, mut given_up) = (40, 0u64);
         let share = Share::one_in(4);
+        let mut filled = Flaky::new(Chip::new(case.profile));
+        fill::<S>(&mut filled, &case, records, &mut ram)?;
         for read in (0..).filter(|&read| share.takes(read)) {
-            let mut chip = Flaky::new(Chip::new(case.profile));
-            fill::<_, S>(&mut chip, &case, records, &mut ram)?;
-            let mut index =
-                Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
-            index.flash().programs.set(Some(0));
+            let mut chip = filled.clone();
+            let mut index = open_on::<S>(&mut chip, &case.options, &mut ram).map_err(text)?;
+            device_of::<Flaky, S>(&index).programs.set(Some(0));
             let changed = index.insert(&key(7), &value(7, 1));
             if !matches!(changed, Err(WriteError::Device(ChipError::GaveUp))) {
                 // The change was appended.
-                index.flash().programs.set(None);
-                index.flash().reads.set(Some(0));
+                device_of::<Flaky, S>(&index).programs.set(None);
+                device_of::<Flaky, S>(&index).reads.set(Some(0));
                 let _ = index.insert(&key(8), &value(8, 1));
             }
-            let before = index.flash().all_programs;
-            index.flash().reads.set(Some(u32::try_from(read).unwrap()));
+            let before = device_of::<Flaky, S>(&index).all_programs;
+            device_of::<Flaky, S>(&index).reads.set(Some(u32::try_from(read).unwrap()));
             let mounted = index.get(&key(0)).map(drop);
-            if index.flash().reads.take().is_some() {
+            if device_of::<Flaky, S>(&index).reads.take().is_some() {
                 // The mount has fewer reads.
                 break;
             }
@@ -254,7 +267,7 @@ impl Check for GivenUp {
                     return Err(format!("record {number} is lost"));
                 }
             }
-            if index.flash().all_programs == before {
+            if device_of::<Flaky, S>(&index).all_programs == before {
                 return Err(format!("read {read} was given up, and nothing is settled"));
             }
         }
@@ -286,10 +299,9 @@ impl Check for ShortOfRoom {
         let mut torn = 0;
         for records in 60..90 {
             let mut chip = Flaky::new(Chip::new(case.profile));
-            fill::<_, S>(&mut chip, &case, records, &mut ram)?;
-            let mut index =
-                Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
-            index.flash().appends.set(Some(records % 7));
+            fill::<S>(&mut chip, &case, records, &mut ram)?;
+            let mut index = open_on::<S>(&mut chip, &case.options, &mut ram).map_err(text)?;
+            device_of::<Flaky, S>(&index).appends.set(Some(records % 7));
             let mut versions = vec![0; records as usize];
             for version in 1..200 {
                 let number = version * 5 % records;
@@ -303,8 +315,7 @@ impl Check for ShortOfRoom {
             chip.erases.set(Some(records % 3));
             let mut changed = None;
             for _ in 0..4 {
-                let mut index =
-                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                let mut index = open_on::<S>(&mut chip, &case.options, &mut ram).map_err(text)?;
                 let mut violations = Vec::new();
                 index.check(|violation| violations.push(violation.to_string())).map_err(text)?;
                 if !violations.is_empty() {
@@ -347,8 +358,7 @@ impl Check for UpperAlone {
         for removed in 0..24 {
             for append in 0..4 {
                 let mut chip = Flaky { halves: true, ..Flaky::new(Chip::new(case.profile)) };
-                let mut index =
-                    Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+                let mut index = format_on::<S>(&mut chip, &case.options, &mut ram).map_err(text)?;
                 for number in 100..100 + records {
                     index.insert(&key(number), &value(number, 0)).map_err(text)?;
                 }
@@ -356,7 +366,7 @@ impl Check for UpperAlone {
                     index.remove(&key(number)).map_err(text)?;
                 }
                 index.flush().map_err(text)?;
-                index.flash().appends.set(Some(append));
+                device_of::<Flaky, S>(&index).appends.set(Some(append));
                 // All of these are lower than what the lowest leaf has.
                 for new in 0..case.options.write_buffer as u32 {
                     let _ = index.insert(&key(new), &value(0, new));
@@ -364,8 +374,7 @@ impl Check for UpperAlone {
                 torn += u32::from(index.flush().is_err());
                 drop(index);
                 chip.appends.set(None);
-                let mut index =
-                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                let mut index = open_on::<S>(&mut chip, &case.options, &mut ram).map_err(text)?;
                 let mut violations = Vec::new();
                 index.check(|violation| violations.push(violation.to_string())).map_err(text)?;
                 for number in 100 + removed..100 + records {

@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
+use nandina::System;
 use nandina::flash::Flash;
 use nandina::store::Description;
-use nandina::{Index, System};
 use nandina_lab::torn::{Shown, Torn};
 use nandina_lab::torture::oracle::contents;
 
@@ -18,12 +18,12 @@ use crate::harness::*;
 ///
 /// `model` follows as far as the replacements were made. Returns the key.
 fn tear<S: System>(
-    index: &mut Index<'_, &mut Torn, S>,
+    index: &mut OnBus<'_, S>,
     model: &mut Model,
     number: u32,
     left: u32,
 ) -> [u8; KEY_BYTES] {
-    index.flash().left.set(Some(left));
+    device_of::<Torn, S>(index).left.set(Some(left));
     for version in 1..5 {
         if index.insert(&key(number), &value(number, version)).is_err() {
             break;
@@ -34,7 +34,7 @@ fn tear<S: System>(
 }
 
 /// What a mount finds of a record whose replacement was torn; `model` follows.
-fn see<S: System>(index: &mut Index<'_, &mut Torn, S>, model: &mut Model, torn: &[u8]) -> Outcome {
+fn see<S: System>(index: &mut OnBus<'_, S>, model: &mut Model, torn: &[u8]) -> Outcome {
     let seen = index.get(torn).map_err(text)?.map(<[u8]>::to_vec);
     model.insert(torn.to_vec(), seen.ok_or("the record is gone")?);
     Ok(())
@@ -43,27 +43,39 @@ fn see<S: System>(index: &mut Index<'_, &mut Torn, S>, model: &mut Model, torn: 
 struct DecidedOnce;
 
 impl DecidedOnce {
-    /// Tears a replacement in one program, and mounts often. Returns whether a page was torn.
-    fn live<S: System>(
+    /// Tears a replacement in one program of `chip`. The session before may end by `close`.
+    ///
+    /// Returns the model and the key, or `None` if no page was torn.
+    fn torn<S: System>(
         case: &Case,
+        chip: &mut Torn,
         (records, left): (u32, u32),
-        (first, ends): (Shown, bool),
-        changes: u32,
+        ends: bool,
         ram: &mut [u8],
-    ) -> Result<bool, String> {
-        let mut chip = filled::<S>(case, records, ram)?;
+    ) -> Result<Option<(Model, [u8; KEY_BYTES])>, String> {
         if ends {
-            Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?.close();
+            open_on::<S>(chip, &case.options, ram).map_err(text)?.close();
         }
-        let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
+        let mut index = open_on::<S>(chip, &case.options, ram).map_err(text)?;
         let mut model = contents(&mut index).map_err(text)?;
         let torn = tear(&mut index, &mut model, records / 2, left);
         drop(index);
         chip.left.set(None);
-        let Some(page) = chip.hidden else { return Ok(false) };
+        Ok(chip.hidden.map(|_| (model, torn)))
+    }
+
+    /// Mounts a chip with a torn page often.
+    fn live<S: System>(
+        case: &Case,
+        mut chip: Torn,
+        (mut model, torn): (Model, [u8; KEY_BYTES]),
+        (records, first, changes): (u32, Shown, u32),
+        ram: &mut [u8],
+    ) -> Outcome {
+        let page = chip.hidden.ok_or("no page is torn")?;
         let block = chip.geometry().block_of(page).0;
         (chip.worn, chip.shown) = (block..block + 1, first);
-        let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
+        let mut index = open_on::<S>(&mut chip, &case.options, ram).map_err(text)?;
         see(&mut index, &mut model, &torn)?;
         if contents(&mut index).map_err(text)? != model {
             return Err("the first mount: the records are others".into());
@@ -80,7 +92,7 @@ impl DecidedOnce {
             [Shown::Both, Shown::Written, Shown::Erased, Shown::Both].into_iter().enumerate()
         {
             chip.shown = shown;
-            let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
+            let mut index = open_on::<S>(&mut chip, &case.options, ram).map_err(text)?;
             if contents(&mut index).map_err(text)? != model {
                 return Err(format!("a later mount ({at}): the records are others"));
             }
@@ -91,7 +103,7 @@ impl DecidedOnce {
             }
             index.close();
         }
-        Ok(true)
+        Ok(())
     }
 }
 
@@ -108,15 +120,25 @@ impl Check for DecidedOnce {
         let mut ram = case.ram::<S>();
         let mut torn = 0;
         for records in Share::one_in(5).of((10..60).collect::<Vec<_>>()) {
+            let filled = filled::<S>(&case, records, &mut ram)?;
             for left in 0..5 {
-                for shown in [Shown::Erased, Shown::Both] {
-                    for (ends, changes) in [(false, 0), (true, 0), (true, 3), (false, 40)] {
-                        let turn = (records, left);
-                        let lived = Self::live::<S>(&case, turn, (shown, ends), changes, &mut ram);
-                        torn += u32::from(lived.map_err(|what| {
-                            let visible = shown == Shown::Both;
-                            format!("{turn:?}, visible {visible}, {ends}, {changes}: {what}")
-                        })?);
+                for ends in [false, true] {
+                    let (mut chip, turn) = (filled.clone(), (records, left));
+                    let Some((model, key)) =
+                        Self::torn::<S>(&case, &mut chip, turn, ends, &mut ram)?
+                    else {
+                        continue;
+                    };
+                    for shown in [Shown::Erased, Shown::Both] {
+                        for changes in if ends { [0, 3] } else { [0, 40] } {
+                            let (chip, seen) = (chip.clone(), (model.clone(), key));
+                            let how = (records, shown, changes);
+                            Self::live::<S>(&case, chip, seen, how, &mut ram).map_err(|what| {
+                                let visible = shown == Shown::Both;
+                                format!("{turn:?}, visible {visible}, {ends}, {changes}: {what}")
+                            })?;
+                            torn += 1;
+                        }
                     }
                 }
             }
@@ -137,20 +159,26 @@ fn a_torn_page_of_a_block_that_stays_unmarked_is_decided_on_once() {
 struct WornAnchors;
 
 impl WornAnchors {
-    /// Returns whether a page was torn behind a checkpoint.
-    fn live<S: System>(
-        case: &Case,
-        (records, left): (u32, u32),
-        (first, changes): (Shown, u32),
-        worn: Range<u32>,
-        ram: &mut [u8],
-    ) -> Result<bool, String> {
+    /// Makes a chip whose last session ended with a checkpoint.
+    fn checkpointed<S: System>(case: &Case, records: u32, ram: &mut [u8]) -> Result<Torn, String> {
         let mut chip = filled::<S>(case, records, ram)?;
-        let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
+        let mut index = open_on::<S>(&mut chip, &case.options, ram).map_err(text)?;
         index.insert(&key(0), &value(0, 1)).map_err(text)?;
         index.checkpoint().map_err(text)?;
         end(index);
-        let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
+        Ok(chip)
+    }
+
+    /// Tears a page behind the checkpoint of `chip`.
+    ///
+    /// Returns the model and the key, or `None` if no page was torn.
+    fn torn<S: System>(
+        case: &Case,
+        chip: &mut Torn,
+        (records, left): (u32, u32),
+        ram: &mut [u8],
+    ) -> Result<Option<(Model, [u8; KEY_BYTES])>, String> {
+        let mut index = open_on::<S>(chip, &case.options, ram).map_err(text)?;
         if !index.statistics().from_checkpoint {
             return Err("no checkpoint was written".into());
         }
@@ -158,12 +186,21 @@ impl WornAnchors {
         let torn = tear(&mut index, &mut model, records / 2, left);
         drop(index);
         chip.left.set(None);
-        if chip.hidden.is_none() {
-            return Ok(false);
-        }
+        Ok(chip.hidden.map(|_| (model, torn)))
+    }
+
+    /// Mounts a chip with a page torn behind a checkpoint, and changes the index in between.
+    fn live<S: System>(
+        case: &Case,
+        mut chip: Torn,
+        (mut model, torn): (Model, [u8; KEY_BYTES]),
+        (records, first, changes): (u32, Shown, u32),
+        worn: Range<u32>,
+        ram: &mut [u8],
+    ) -> Outcome {
         (chip.worn, chip.shown) = (worn.clone(), first);
         for (turn, shown) in [Shown::Erased, Shown::Written, Shown::Both].into_iter().enumerate() {
-            let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
+            let mut index = open_on::<S>(&mut chip, &case.options, ram).map_err(text)?;
             if turn == 0 {
                 see(&mut index, &mut model, &torn)?;
             }
@@ -179,19 +216,19 @@ impl WornAnchors {
             chip.shown = shown;
         }
         // The anchor that is left leads to the next checkpoint, and the other one is passed over.
-        let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
+        let mut index = open_on::<S>(&mut chip, &case.options, ram).map_err(text)?;
         index.insert(&key(0), &value(0, 1000)).map_err(text)?;
         model.insert(key(0).to_vec(), value(0, 1000).to_vec());
         index.checkpoint().map_err(text)?;
         end(index);
-        let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
+        let mut index = open_on::<S>(&mut chip, &case.options, ram).map_err(text)?;
         if contents(&mut index).map_err(text)? != model {
             return Err("the last mount: the records are others".into());
         }
         if index.statistics().from_checkpoint != (worn.len() == 1) {
             return Err(format!("the last mount: {:?}", index.statistics()));
         }
-        Ok(true)
+        Ok(())
     }
 }
 
@@ -207,17 +244,24 @@ impl Check for WornAnchors {
         let mut ram = case.ram::<S>();
         let mut torn = 0;
         for records in Share::one_in(5).of((10..60).collect::<Vec<_>>()) {
+            let checkpointed = Self::checkpointed::<S>(&case, records, &mut ram)?;
             for left in 0..4 {
+                let (mut chip, turn) = (checkpointed.clone(), (records, left));
+                let Some((model, key)) = Self::torn::<S>(&case, &mut chip, turn, &mut ram)? else {
+                    continue;
+                };
                 for shown in [Shown::Written, Shown::Both, Shown::Erased] {
                     for changes in [0, 1, 3, 40, 150] {
                         // The anchors are blocks 0 and 1.
                         for worn in [0..2, 0..1, 1..2] {
-                            let (turn, shows) = ((records, left), (shown, changes));
-                            let lived = Self::live::<S>(&case, turn, shows, worn.clone(), &mut ram);
-                            torn += u32::from(lived.map_err(|what| {
-                                let visible = shown == Shown::Written;
-                                format!("{turn:?}, {visible}, {changes}, {worn:?}: {what}")
-                            })?);
+                            let (chip, seen) = (chip.clone(), (model.clone(), key));
+                            let how = (records, shown, changes);
+                            Self::live::<S>(&case, chip, seen, how, worn.clone(), &mut ram)
+                                .map_err(|what| {
+                                    let visible = shown == Shown::Written;
+                                    format!("{turn:?}, {visible}, {changes}, {worn:?}: {what}")
+                                })?;
+                            torn += 1;
                         }
                     }
                 }

@@ -5,7 +5,7 @@
 
 use nandina::flash::profile::NOR;
 use nandina::store::Description;
-use nandina::{Index, Moves, System, Wear, plan};
+use nandina::{Moves, System, Wear, plan};
 use nandina_lab::torn::Torn;
 
 use crate::checkpoints::case;
@@ -62,8 +62,8 @@ impl FirstStep {
         let mut chip = filled::<S>(case, 40, ram)?;
         for worn in [0..0, 0..2] {
             chip.worn = worn;
-            let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
-            let version = 1 + index.flash().worn.end;
+            let mut index = open_on::<S>(&mut chip, &case.options, ram).map_err(text)?;
+            let version = 1 + device_of::<Torn, S>(&index).worn.end;
             index.insert(&key(0), &value(0, version)).map_err(text)?;
             index.flush().map_err(text)?;
             index.close();
@@ -93,16 +93,15 @@ impl Check for FirstStep {
             let closed = Self::closed::<S>(&case, &mut ram)?;
             for budget in 1..120 {
                 let mut chip = closed.clone();
-                let mut index =
-                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                let mut index = open_on::<S>(&mut chip, &case.options, &mut ram).map_err(text)?;
                 if index.statistics().from_checkpoint {
                     return Err("a checkpoint was written".into());
                 }
                 index.insert(&key(1), &value(1, budget)).map_err(text)?;
                 for _ in 0..12 {
-                    let before = index.flash().chip.counters().operations();
+                    let before = index.flash().simulated().counters().operations();
                     let done = index.gc_step(budget).map_err(text)?;
-                    let taken = index.flash().chip.counters().operations() - before;
+                    let taken = index.flash().simulated().counters().operations() - before;
                     worked += taken;
                     if taken > budget.into() || taken != u64::from(done.operations) {
                         return Err(format!("verify {verify}: {taken} of {budget}, {done:?}"));

@@ -3,6 +3,7 @@
 //! The content is written again elsewhere, so the chip holds it twice. No mount may count it twice,
 //! nor need more RAM because of it.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
@@ -30,6 +31,10 @@ struct Whole {
 impl Bus for Whole {
     fn simulated(&self) -> &Chip {
         &self.chip
+    }
+
+    fn itself(&self) -> Option<&dyn Any> {
+        Some(self)
     }
 }
 
@@ -86,8 +91,8 @@ impl CountedOnce {
     ) -> Result<bool, String> {
         let chip = Chip::new(case.profile);
         let mut chip = Whole { chip, left: Cell::new(None), behind, failing: 0 };
-        let mut index = Index::<_, S>::format(&mut chip, &case.options, ram).map_err(text)?;
-        index.flash().left.set(Some(failed));
+        let mut index = format_on::<S>(&mut chip, &case.options, ram).map_err(text)?;
+        device_of::<Whole, S>(&index).left.set(Some(failed));
         let mut model = BTreeMap::new();
         let mut acknowledged = model.clone();
         for turn in 0..CHANGES {
@@ -103,14 +108,14 @@ impl CountedOnce {
             if turn % group == group - 1 {
                 index.flush().map_err(text)?;
                 acknowledged.clone_from(&model);
-                if index.flash().left.get().is_none() && turn > 20 {
+                if device_of::<Whole, S>(&index).left.get().is_none() && turn > 20 {
                     break;
                 }
             }
         }
-        let met = index.flash().left.get().is_none();
+        let met = device_of::<Whole, S>(&index).left.get().is_none();
         drop(index);
-        let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
+        let mut index = open_on::<S>(&mut chip, &case.options, ram).map_err(text)?;
         if contents(&mut index).map_err(text)? != acknowledged {
             return Err("the records are others".into());
         }
