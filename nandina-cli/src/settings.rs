@@ -44,6 +44,9 @@ pub struct Settings {
     /// Pages of the journal of tnc from one commit to the next [default: 128]
     #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..))]
     journal_pages: Option<u32>,
+    /// Pages of a commit of tnc that one change writes; more than it has: all at once [default: 2]
+    #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..))]
+    commit_step: Option<u32>,
     /// The most leaves of rosette, each of which takes RAM [default: as many as the chip allows]
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..))]
     leaves: Option<u32>,
@@ -62,11 +65,12 @@ impl Settings {
             let what = "--write-buffer-changes is for a write buffer: add --write-buffer PAGES or leave it out";
             return Err(LabError(what.into()));
         }
-        let given: [Given; 5] = [
+        let given: [Given; 6] = [
             ("--victims", self.victims != Victims::Fewest, Description::collects),
             ("--arena-bytes", self.arena_bytes.is_some(), |system| system.journal),
             ("--fanout", self.fanout.is_some(), |system| system.journal),
             ("--journal-pages", self.journal_pages.is_some(), |system| system.journal),
+            ("--commit-step", self.commit_step.is_some(), |system| system.journal),
             ("--leaves", self.leaves.is_some(), |system| system.directory),
         ];
         for (option, _, has) in given.into_iter().filter(|(_, is_given, _)| *is_given) {
@@ -90,6 +94,7 @@ impl Settings {
             arena_bytes: self.arena_bytes,
             fanout: self.fanout,
             journal_pages: self.journal_pages,
+            commit_step: self.commit_step,
             leaves: self.leaves,
             ..options
         })

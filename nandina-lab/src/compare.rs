@@ -133,6 +133,10 @@ fn settings(options: &Options, idle_steps: bool) -> String {
         ("bytes for nodes of tnc", options.arena_bytes),
         ("children of a node of tnc", options.fanout.map(usize::from)),
         ("pages of a journal of tnc", options.journal_pages.map(|pages| pages as usize)),
+        (
+            "pages of a commit of tnc for each change",
+            options.commit_step.map(|pages| pages as usize),
+        ),
         ("leaves of rosette", options.leaves.map(|leaves| leaves as usize)),
     ];
     let given = |(what, most): (&str, Option<usize>)| most.map(|most| format!("{most} {what}"));

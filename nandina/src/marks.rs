@@ -27,6 +27,7 @@ pub const NAMES: &[&str] = &[
     "a leaf owns two ranges because one between them is lost",
     "a session begins with a copy",
     "a session page is torn",
+    "a step writes a page of the next commit",
     "a torn append cannot be settled",
     "a torn append changes the keys of an inner node",
     "a torn append is settled first",

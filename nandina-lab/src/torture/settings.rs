@@ -213,6 +213,7 @@ impl Settings {
             options.arena_bytes =
                 nodes.random_bool(0.5).then(|| node_bytes * nodes.random_range(11..60));
             options.journal_pages = nodes.random_bool(0.5).then(|| nodes.random_range(1..40));
+            options.commit_step = nodes.random_bool(0.5).then(|| nodes.random_range(1..4));
         }
         Self {
             chip,

@@ -58,6 +58,7 @@ pub(super) fn changed<S: System>(
         fanout: options.fanout,
         arena_bytes: options.arena_bytes,
         journal_pages: options.journal_pages,
+        commit_step: options.commit_step,
         verify: options.verify || random.random_range(0..4) == 0,
         ..Options::new(key_bytes, value_bytes)
     });

@@ -27,7 +27,7 @@ const REFUSED: [Choice; 6] = [
 ];
 
 /// The options that mean nothing to a system which does not have them.
-const UNUSED: [Choice; 7] = [
+const UNUSED: [Choice; 8] = [
     ("wear", Description::collects, |options| options.wear(Wear::Counted)),
     ("cost_benefit", Description::collects, |options| options.victims(Victims::CostBenefit)),
     ("mapping_bytes", Description::has_mapping_table, |options| options.mapping_bytes(512)),
@@ -35,6 +35,7 @@ const UNUSED: [Choice; 7] = [
     ("fanout", |system| system.journal, |options| options.fanout(16)),
     ("arena_bytes", |system| system.journal, |options| options.arena_bytes(16_384)),
     ("journal_pages", |system| system.journal, |options| options.journal_pages(20)),
+    ("commit_step", |system| system.journal, |options| options.commit_step(1)),
 ];
 
 struct Refused;

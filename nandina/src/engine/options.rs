@@ -216,6 +216,15 @@ pub struct Options {
     /// For systems that have a journal (`tnc`). A mount reads as many. `None` for 128. Default:
     /// `None`.
     pub journal_pages: Option<u32>,
+    /// Pages of a commit that one change writes, at least 1; `None` for the default.
+    ///
+    /// For systems that have a journal (`tnc`). A commit of at least four times this comes in
+    /// steps: as RAM, the journal or the chip fills up, each change writes this many pages ahead,
+    /// or as many as have room for two paths, and the commit writes the rest. With more than a
+    /// commit has, it comes at once, as in the paper. By default a step has 4 pages, or a
+    /// thirty-second of the largest commit, and commits of fewer than 16 steps come at once.
+    /// Default: `None`.
+    pub commit_step: Option<u32>,
 }
 
 impl Options {
@@ -243,6 +252,7 @@ impl Options {
             fanout: None,
             arena_bytes: None,
             journal_pages: None,
+            commit_step: None,
         }
     }
 
@@ -376,6 +386,13 @@ impl Options {
     #[must_use]
     pub const fn journal_pages(mut self, pages: u32) -> Self {
         self.journal_pages = Some(pages);
+        self
+    }
+
+    /// Sets [`commit_step`](Self#structfield.commit_step).
+    #[must_use]
+    pub const fn commit_step(mut self, pages: u32) -> Self {
+        self.commit_step = Some(pages);
         self
     }
 }

@@ -159,6 +159,9 @@ impl<S: System> OptionsFor<S> {
         /// Sets [`Options::journal_pages`].
         journal_pages(pages: u32) if S::DESCRIPTION.journal,
             "this system has no journal";
+        /// Sets [`Options::commit_step`].
+        commit_step(pages: u32) if S::DESCRIPTION.journal,
+            "this system has no commits of many nodes";
     }
 
     /// Chooses blocks to collect by cost and benefit; see [`Victims::CostBenefit`].
@@ -203,9 +206,10 @@ impl<S: System> OptionsFor<S> {
             "a table of mappings has at most 2^24 bytes"
         );
         assert!(!matches!(leaves, Some(0 | 1)), "a directory has at least 2 leaves");
-        let Options { fanout, journal_pages, .. } = self.options;
+        let Options { fanout, journal_pages, commit_step, .. } = self.options;
         assert!(!matches!(fanout, Some(0..4)), "fanout is at least 4");
         assert!(!matches!(journal_pages, Some(0)), "a journal has at least one page");
+        assert!(!matches!(commit_step, Some(0)), "a step of a commit has at least one page");
         self
     }
 }

@@ -206,6 +206,8 @@ pub enum BadOption {
     ArenaTooSmall,
     /// There is no page for the journal.
     JournalPages,
+    /// A step of a commit has no page.
+    CommitStep,
 }
 
 impl fmt::Display for BadOption {
@@ -248,6 +250,7 @@ impl fmt::Display for BadOption {
                 "arena_bytes have no room for the journal of this index: open it with as many as before"
             }
             Self::JournalPages => "journal_pages must be None or at least 1",
+            Self::CommitStep => "commit_step must be None or at least 1",
             Self::Blocks => "a chip must have at least one block",
             Self::Leaves => "leaves must be None or at least 2",
             Self::DirectoryTooSmall => "this index has more leaves than leaves allows: open it with as many as before",

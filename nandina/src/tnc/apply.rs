@@ -62,7 +62,7 @@ impl<F: Flash> TncIndex<'_, F> {
         value: Value<'_>,
     ) -> Result<bool, Fault<F::Error>> {
         let leaf = self.descend(key)?;
-        self.arena.mark_dirty(leaf);
+        self.mark_changed(leaf);
         let frames = &self.space.log.frames;
         let value = value.bytes(frames, &self.group, self.form.value_bytes);
         let (index, is_full) = match self.arena.node(leaf).search(key) {
@@ -86,6 +86,12 @@ impl<F: Flash> TncIndex<'_, F> {
         self.arena.mark_dirty(upper);
         self.insert_upper(leaf, upper)?;
         Ok(true)
+    }
+
+    /// Notes that a change begins with this leaf.
+    fn mark_changed(&mut self, leaf: u16) {
+        self.changes = self.changes.saturating_add(1);
+        self.arena.mark_dirty(leaf);
     }
 
     /// Adds `upper`, split from `lower`, to the parent, which may split as well.
@@ -136,7 +142,7 @@ impl<F: Flash> TncIndex<'_, F> {
     pub(super) fn apply_remove(&mut self, key: &[u8]) -> Result<bool, Fault<F::Error>> {
         let leaf = self.descend(key)?;
         let Ok(index) = self.arena.node(leaf).search(key) else { return Ok(false) };
-        self.arena.mark_dirty(leaf);
+        self.mark_changed(leaf);
         self.arena.edit(leaf, |node| node.remove(index));
         self.records = self.records.saturating_sub(1);
         let mut slot = leaf;

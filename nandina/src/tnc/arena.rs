@@ -5,9 +5,13 @@
 //! and where it is on flash, and then its bytes. Where a child is in RAM, the pointer of its parent
 //! is the number of its slot, marked by a bit. This file reads and writes no page.
 //!
-//! A slot is in one of three lists: free, clean without children in RAM in the order of use, or
-//! dirty. So no operation looks at all slots. Only clean nodes with children in RAM are in none:
-//! such a node was used before its children, and when the last of them leaves it is the next.
+//! A slot is in one of four lists: free, clean without children in RAM in the order of use, dirty,
+//! or written ahead of the next commit. So no operation looks at all slots. Only clean nodes with
+//! children in RAM are in none: such a node was used before its children, and when the last of them
+//! leaves it is the next.
+//!
+//! A node that was written ahead stays in RAM until the commit. A mount changes all nodes again
+//! that were changed since the last one, and writes none; so as many as RAM holds may be changed.
 //!
 //! ```text
 //! | place: u32 | before: u16 | behind: u16 | parent: u16 | children in RAM: u16 | level: u8 |
@@ -37,6 +41,7 @@ const STATE: usize = 13;
 const FREE: u8 = 0;
 const CLEAN: u8 = 1;
 const DIRTY: u8 = 2;
+const WRITTEN: u8 = 3;
 
 /// A list of slots.
 #[derive(Clone, Copy)]
@@ -58,10 +63,12 @@ pub struct Arena<'b> {
     fresh: u16,
     used: u16,
     dirty: u16,
+    /// Nodes that were written ahead of the next commit, and not changed since.
+    written: u16,
     /// The list of each state.
     ///
     /// That of clean nodes begins with the one that was used last.
-    lists: [List; 3],
+    lists: [List; 4],
 }
 
 /// The slot to which `pointer` leads, if it is one.
@@ -78,13 +85,14 @@ impl<'b> Arena<'b> {
     /// An empty arena.
     pub fn new(bytes: &'b mut [u8], form: Form) -> Self {
         let slots = form.slots(bytes.len()) as u16;
-        Self { bytes, form, slots, fresh: 0, used: 0, dirty: 0, lists: [List::EMPTY; 3] }
+        let lists = [List::EMPTY; 4];
+        Self { bytes, form, slots, fresh: 0, used: 0, dirty: 0, written: 0, lists }
     }
 
     /// Forgets all nodes.
     pub const fn clear(&mut self) {
-        (self.fresh, self.used, self.dirty) = (0, 0, 0);
-        self.lists = [List::EMPTY; 3];
+        (self.fresh, self.used, self.dirty, self.written) = (0, 0, 0, 0);
+        self.lists = [List::EMPTY; 4];
     }
 
     /// The number of slots.
@@ -100,6 +108,16 @@ impl<'b> Arena<'b> {
     /// The number of dirty nodes.
     pub const fn dirty(&self) -> usize {
         self.dirty as usize
+    }
+
+    /// The number of nodes that were written ahead of the next commit.
+    pub const fn written(&self) -> usize {
+        self.written as usize
+    }
+
+    /// The number of nodes that were changed since the last commit.
+    pub const fn changed(&self) -> usize {
+        self.dirty() + self.written()
     }
 
     const fn at(&self, slot: u16) -> usize {
@@ -168,7 +186,11 @@ impl<'b> Arena<'b> {
         if self.is_listed(slot) {
             self.unlink(slot);
         }
+        self.dirty -= u16::from(self.is_dirty(slot));
+        self.written -= u16::from(self.byte(slot, STATE) == WRITTEN);
         self.set_byte(slot, STATE, to);
+        self.dirty += u16::from(to == DIRTY);
+        self.written += u16::from(to == WRITTEN);
         if self.is_listed(slot) {
             self.link(slot, true);
         }
@@ -213,9 +235,8 @@ impl<'b> Arena<'b> {
 
     /// Frees the slot.
     pub fn free(&mut self, slot: u16) {
-        self.dirty -= u16::from(self.is_dirty(slot));
-        self.used -= 1;
         self.set_state(slot, FREE);
+        self.used -= 1;
     }
 
     /// Notes that the node was used just now.
@@ -355,16 +376,23 @@ impl<'b> Arena<'b> {
         let mut next = slot;
         while next != NO_SLOT && !self.is_dirty(next) {
             self.set_state(next, DIRTY);
-            self.dirty += 1;
             next = self.parent(next);
         }
     }
 
     /// Notes that the node was written to `place`.
-    pub fn mark_clean(&mut self, slot: u16, place: u32) {
-        self.dirty -= u16::from(self.is_dirty(slot));
-        self.set_state(slot, CLEAN);
+    ///
+    /// If it was written in a step ahead of the next commit, it `stays` in RAM until that.
+    pub fn mark_written(&mut self, slot: u16, place: u32, stays: bool) {
+        self.set_state(slot, if stays { WRITTEN } else { CLEAN });
         self.set_place(slot, place);
+    }
+
+    /// Notes that all nodes that were written ahead belong to a commit.
+    pub fn release_written(&mut self) {
+        while self.written > 0 {
+            self.set_state(self.lists[usize::from(WRITTEN)].first, CLEAN);
+        }
     }
 
     /// The next dirty node of `level` behind `slot`; the first behind [`NO_SLOT`].

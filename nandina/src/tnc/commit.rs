@@ -6,6 +6,12 @@
 //! its place, because that page has no number yet.
 //!
 //! Where many nodes move, they are written ahead as RAM fills up, and the commit writes the rest.
+//!
+//! A large commit comes in steps, so that no change waits for all of it: each change writes a few
+//! pages of nodes ahead, in time for the commit to find only as many left. What is committed is the
+//! tree as it is then. A node that is changed after it was written is dirty again, and is written
+//! once more; so no copy of it is needed, and the journal is replayed as if there were no steps.
+//! `room.rs` beside this says when they begin.
 
 use super::TncIndex;
 use super::arena::{NO_SLOT, NOWHERE, slot_in};
@@ -41,14 +47,35 @@ impl<F: Flash> TncIndex<'_, F> {
                 next = self.arena.next_dirty(level, slot);
                 self.put_node(&mut building, slot);
                 if slot == self.root || building.count == self.form.per_page {
-                    last = self.write_nodes(&mut building, slot == self.root)?;
+                    last = self.write_nodes(&mut building, slot == self.root, false)?;
                 }
             }
         }
         self.space.commit(last)?;
+        self.arena.release_written();
         self.forget_journal();
         self.group.clear();
+        self.drains = false;
         self.in_doubt = false;
+        Ok(())
+    }
+
+    /// Writes at most `pages` pages of the next commit.
+    ///
+    /// Less if only `left` nodes are dirty, or if room is short. The next call makes `changes`.
+    pub(super) fn write_steps(
+        &mut self,
+        pages: u32,
+        left: usize,
+        changes: usize,
+    ) -> Result<(), Fault<F::Error>> {
+        for _ in 0..pages {
+            if self.arena.dirty() <= left || self.space.room() <= self.kept_for(changes) + 1 {
+                break;
+            }
+            covered!("a step writes a page of the next commit");
+            self.write_ahead(true)?;
+        }
         Ok(())
     }
 
@@ -56,9 +83,9 @@ impl<F: Flash> TncIndex<'_, F> {
     ///
     /// Those of the lowest levels come first. A node is written only after its dirty children, or
     /// in one page with them. The root stays for the commit: until then nothing on flash leads to
-    /// these nodes, so that a cut makes them garbage. Cost: one program, and an erase for each
-    /// block.
-    pub(super) fn write_ahead(&mut self) -> Result<(), Fault<F::Error>> {
+    /// these nodes, so that a cut makes them garbage. In a step they stay in RAM as well. Cost: one
+    /// program, and an erase for each block.
+    pub(super) fn write_ahead(&mut self, is_step: bool) -> Result<(), Fault<F::Error>> {
         let in_doubt = core::mem::replace(&mut self.in_doubt, true);
         let mut building = Building::EMPTY;
         for level in 1..self.height {
@@ -72,7 +99,10 @@ impl<F: Flash> TncIndex<'_, F> {
         }
         if building.count > 0 {
             covered!("nodes are written ahead of their commit");
-            self.write_nodes(&mut building, false)?;
+            let page = self.write_nodes(&mut building, false, is_step)?;
+            if is_step {
+                self.note_block(self.space.log.geometry().block_of(PageNumber(page)));
+            }
         }
         self.in_doubt = in_doubt;
         Ok(())
@@ -118,17 +148,20 @@ impl<F: Flash> TncIndex<'_, F> {
     }
 
     /// Programs the page that is being built, and notes where its nodes are.
+    ///
+    /// Those of a step `stay` in RAM until their commit.
     fn write_nodes(
         &mut self,
         building: &mut Building,
         has_root: bool,
+        stay: bool,
     ) -> Result<u32, Fault<F::Error>> {
         let count = core::mem::take(&mut building.count);
         let height = if has_root { self.height } else { 0 };
         let label = Label { lowest: building.lowest, height, records: self.records };
         let page = self.program(self.building(), count as u8, label)?;
         for (at, &slot) in building.slots[..count].iter().enumerate() {
-            self.arena.mark_clean(slot, self.form.pointer(page.0, at));
+            self.arena.mark_written(slot, self.form.pointer(page.0, at), stay);
             self.live.add(page.0, self.form.per_page);
         }
         Ok(page.0)

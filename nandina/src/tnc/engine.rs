@@ -61,6 +61,9 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
             journal_blocks: 0,
             journal_block: NO_BLOCK,
             journal_max: form::journal_max(options),
+            changes: 0,
+            commit_step: options.commit_step,
+            drains: false,
             limits: Limits::default(),
             limits_follow_from: (0, 0, 0),
             ended: false,
@@ -214,12 +217,10 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
     fn gc_step(&mut self, budget: u32) -> Result<Idle, EngineFault<F>> {
         self.ready()?;
         let before = self.space.log.operations();
-        if self.commit_is_due() && self.settled && budget >= self.commit_cost() {
-            self.commit()?;
-        }
+        let more = self.commit_within(budget)?;
         let operations = self.space.log.operations().wrapping_sub(before);
         let idle = gc::step(self, budget.saturating_sub(operations))?;
-        Ok(Idle { operations: idle.operations + operations, ..idle })
+        Ok(Idle { operations: idle.operations + operations, more: idle.more || more, ..idle })
     }
 
     fn check(&mut self, report: &mut dyn FnMut(Violation)) -> Result<(), EngineFault<F>> {

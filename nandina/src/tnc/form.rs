@@ -44,6 +44,20 @@ pub const SLOT_HEAD: usize = 16;
 /// Pages that a commit may write also where blocks are smaller.
 const COMMIT_PAGES: u32 = 64;
 
+/// Pages of a commit that a change writes at least, if the options do not say.
+const COMMIT_STEP: usize = 4;
+
+/// Steps of the largest commit, if the options do not say how many pages each has.
+const STEPS: usize = 32;
+
+/// Steps for which a commit comes in steps at least, if the options do not say.
+///
+/// With fewer of them much is written twice, and little time is saved.
+const STEPS_MIN: usize = 16;
+
+/// The same if the options say how many pages each has.
+const STEPS_CHOSEN: usize = 4;
+
 /// Pages of the journal, if the options do not say.
 const JOURNAL_PAGES: u32 = 128;
 
@@ -225,6 +239,27 @@ pub const fn journal_max(options: &Options) -> u32 {
         Some(pages) => pages,
         None => JOURNAL_PAGES,
     }
+}
+
+/// Nodes that a step of a commit writes, in a tree of `height`.
+///
+/// `None` if commits of at most `dirty` nodes come at once. `pages` are those of the options. A
+/// step has at least twice as many nodes as a change makes dirty meanwhile.
+pub fn step_nodes(form: &Form, dirty: usize, height: u8, pages: Option<u32>) -> Option<usize> {
+    let (pages, steps) = match pages {
+        Some(pages) => (pages as usize, STEPS_CHOSEN),
+        None => ((dirty / form.per_page / STEPS).max(COMMIT_STEP), STEPS_MIN),
+    };
+    let pages = pages.max((2 * path_nodes(height)).div_ceil(form.per_page));
+    let nodes = pages.saturating_mul(form.per_page);
+    (nodes.saturating_mul(steps) <= dirty).then_some(nodes)
+}
+
+/// Nodes that each of many changes makes dirty at most.
+///
+/// A single one may split its whole path, but that is then not full for many.
+pub const fn path_nodes(height: u8) -> usize {
+    height as usize + 1
 }
 
 /// The highest tree whose longest change finds room in `slots` nodes.

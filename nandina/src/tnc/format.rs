@@ -5,6 +5,7 @@
 //! takes the next number, so that no torn page of the older index is newer.
 
 use super::arena::{NO_SLOT, NOWHERE};
+use super::form::commit_pages;
 use super::journal::JOURNAL;
 use super::{Checkpoints, TncIndex};
 use crate::error::{Fault, OpenError};
@@ -100,7 +101,9 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Does nothing if there is no room for that page, or if nothing was programmed.
     pub(super) fn mark_end(&mut self) -> Result<(), Fault<F::Error>> {
         let kept = self.limits.reserve_pages + self.space.room_to_fail();
-        if self.can_end() && self.space.room() > kept + self.commit_pages() {
+        // The next session may write all that was changed since the last commit.
+        let commit = commit_pages(&self.form, self.arena.changed().max(1));
+        if self.can_end() && self.space.room() > kept + commit {
             self.mark(SESSION_END)?;
         }
         Ok(())

@@ -269,6 +269,11 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Counts a page of the journal in `block`.
     pub(super) fn note_journal(&mut self, block: BlockNumber) {
         self.journal_pages += 1;
+        self.note_block(block);
+    }
+
+    /// Counts `block` as one that a mount looks through for the journal.
+    pub(super) fn note_block(&mut self, block: BlockNumber) {
         self.journal_blocks += u32::from(block != self.journal_block);
         self.journal_block = block;
     }
@@ -276,6 +281,7 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Counts no page of the journal.
     pub(super) const fn forget_journal(&mut self) {
         (self.journal_pages, self.journal_blocks, self.journal_block) = (0, 0, NO_BLOCK);
+        self.changes = 0;
     }
 
     /// The page buffer in which pages are built.

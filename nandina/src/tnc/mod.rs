@@ -79,9 +79,15 @@ pub struct TncIndex<'b, F> {
     /// Pages of the journal since the last commit, and the most of them.
     journal_pages: u32,
     journal_max: u32,
-    /// Blocks of the journal since the last commit, and the newest of them.
+    /// Blocks written since the last commit, and the newest of them.
     journal_blocks: u32,
     journal_block: BlockNumber,
+    /// Changes since the last commit.
+    changes: u32,
+    /// Pages of a commit that the options let a change write.
+    commit_step: Option<u32>,
+    /// What is dirty is written in steps now: collection waits for it.
+    drains: bool,
     limits: Limits,
     /// What the limits follow from: height, inner nodes, blocks that can be counted on.
     limits_follow_from: (u8, u32, u32),

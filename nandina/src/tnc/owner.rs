@@ -43,9 +43,12 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
         self.move_page(page, beside)
     }
 
+    /// What steps have written, the next commit need not.
     fn kept(&self) -> u32 {
         let checkpoint = <Checkpoints as Checkpointing>::room(&self.space);
-        self.limits.room_pages + checkpoint + self.space.room_to_fail()
+        let ahead = self.arena.written() / self.form.per_page;
+        (self.limits.room_pages + checkpoint + self.space.room_to_fail())
+            .saturating_sub(ahead as u32)
     }
 
     fn reserve_pages(&self) -> u32 {
@@ -115,7 +118,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
     ///
     /// Where each change does, a shorter look would always miss the same places of a block.
     fn wear_due(&self) -> bool {
-        self.space.log.wear_due(u32::from(self.height) + 1)
+        self.drains || self.space.log.wear_due(u32::from(self.height) + 1)
     }
 
     /// Where a page holds several nodes, the block with the fewest of them.
@@ -216,7 +219,7 @@ impl<F: Flash> TncIndex<'_, F> {
         for at in 0..self.form.per_page {
             // A path may have more nodes than a page that is written ahead.
             while self.arena.dirty() + usize::from(self.height) > self.dirty_max() {
-                if self.empties_blocks() { self.write_ahead()? } else { self.commit()? }
+                if self.empties_blocks() { self.write_ahead(false)? } else { self.commit()? }
             }
             if let Some(slot) = self.needed_node(page, at)? {
                 is_needed = true;

@@ -3,7 +3,7 @@
 use super::form::{self, Form, SLOTS_MIN, Size, commit_pages, height_max};
 use super::live::Live;
 use super::mount::is_journal;
-use super::room::{JOURNAL_BLOCKS, Means, Writing};
+use super::room::{Means, Writing};
 use super::{Tnc, TncIndex};
 use crate::blocks::{Validity, Victims, Wear};
 use crate::engine::{
@@ -122,6 +122,9 @@ pub fn check_options<E>(
     if options.journal_pages == Some(0) {
         return bad(BadOption::JournalPages);
     }
+    if options.commit_step == Some(0) {
+        return bad(BadOption::CommitStep);
+    }
     if options.fanout.is_some_and(|fanout| fanout < 4) {
         return bad(BadOption::Fanout);
     }
@@ -224,7 +227,7 @@ impl System for Tnc {
         let area = if parts > 0 { checkpoint::area_blocks(area_blocks) } else { 0 };
         let blocks = geometry.blocks.saturating_sub(reserve + area);
         let extent = Extent { block_pages, blocks };
-        let means = Means { form, extent, slots };
+        let means = Means { form, extent, slots, commit_step: options.commit_step };
         let group = form.group_bytes(geometry.page_bytes, options);
         let group = form::group_max(&form, group, options);
         let least = means.limits(2, 1).nodes;
@@ -268,7 +271,8 @@ impl System for Tnc {
         let after_cuts = path.and(2, whole).and(3, spare).and(rounds(short), collected);
         let nodes = if fits { size.inner_nodes } else { geometry.pages() };
         let journal = u64::from(form::journal_max(options));
-        let journal_blocks = journal / block + u64::from(JOURNAL_BLOCKS) + 2;
+        let beside = means.blocks_beside(size.height);
+        let journal_blocks = journal / block + u64::from(beside) + 2;
         // Where the last commit may be torn, the blocks of the journal are looked for three times,
         // and three pages of an erased block are read.
         let reads = 9 * blocks * (journal_blocks + 2)

@@ -156,7 +156,7 @@ impl<F: Flash> TncIndex<'_, F> {
             // Where RAM has as many nodes as when the change was made, they suffice.
             let room = self.arena.slots().saturating_sub(usize::from(self.height) + 1);
             let is_low = self.height <= height_max(self.arena.slots());
-            if !is_low || self.arena.dirty() + change_nodes(self.height) > room {
+            if !is_low || self.arena.changed() + change_nodes(self.height) > room {
                 return Err(Fault::Corrupt { page, reason: Damage::ArenaTooSmall });
             }
             if kind == PUT {

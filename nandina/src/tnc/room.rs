@@ -5,7 +5,9 @@
 
 use super::TncIndex;
 use super::arena::NO_SLOT;
-use super::form::{Form, change_nodes, commit_pages, dirty_max, height_max};
+use super::form::{
+    Form, change_nodes, commit_pages, dirty_max, height_max, path_nodes, step_nodes,
+};
 use crate::blocks::Wear;
 use crate::error::Fault;
 use crate::flash::Flash;
@@ -21,7 +23,7 @@ const CHANGE_PAGES: u32 = 2;
 /// Blocks of the journal beside those that its pages fill.
 ///
 /// If there are more, a commit is due.
-pub const JOURNAL_BLOCKS: u32 = 2;
+const JOURNAL_BLOCKS: u32 = 2;
 
 /// Rounds in which the numbers of commits and of written nodes bound each other.
 const ROUNDS: u32 = 4;
@@ -47,6 +49,8 @@ pub struct Means {
     pub extent: Extent,
     /// Nodes that RAM has room for.
     pub slots: usize,
+    /// Pages of a commit that the options let a change write.
+    pub commit_step: Option<u32>,
 }
 
 /// What the chip operations of programs follow from.
@@ -72,6 +76,28 @@ impl Means {
     /// Dirty nodes at most, in a tree of `height`.
     pub fn dirty_max(&self, height: u8) -> usize {
         dirty_max(&self.form, self.slots, height, self.extent.block_pages)
+    }
+
+    /// Nodes that a step writes; `None` if commits come at once.
+    pub fn step_nodes(&self, height: u8) -> Option<usize> {
+        step_nodes(&self.form, self.dirty_max(height), height, self.commit_step)
+    }
+
+    /// Pages of a step; 0 if commits come at once.
+    pub fn step_pages(&self, height: u8) -> u32 {
+        self.step_nodes(height).map_or(0, |nodes| (nodes / self.form.per_page) as u32)
+    }
+
+    /// Blocks written from one commit to the next, beside those that the journal fills.
+    ///
+    /// If there are more, a commit is due. Steps write nodes between the pages of the journal, and
+    /// a few of them twice.
+    pub fn blocks_beside(&self, height: u8) -> u32 {
+        if self.step_nodes(height).is_none() {
+            return JOURNAL_BLOCKS;
+        }
+        let pages = commit_pages(&self.form, self.dirty_max(height));
+        JOURNAL_BLOCKS + (pages + pages / 4).div_ceil(self.extent.block_pages)
     }
 
     /// The most nodes written to empty a block with `nodes` of them, and the commits.
@@ -209,7 +235,7 @@ impl Means {
 impl<F: Flash> TncIndex<'_, F> {
     pub(super) fn means(&self) -> Means {
         let (form, extent, slots) = (self.form, self.space.extent(), self.arena.slots());
-        Means { form, extent, slots }
+        Means { form, extent, slots, commit_step: self.commit_step }
     }
 
     /// Dirty nodes at most.
@@ -233,7 +259,8 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Prepares a change: room on flash, and for dirty nodes in RAM.
     ///
-    /// Cost: a commit if the journal or RAM is full, and what garbage collection takes.
+    /// Cost: a commit if the journal or RAM is full, or a step of one; and what garbage collection
+    /// takes.
     pub(super) fn make_room(&mut self) -> Result<(), Fault<F::Error>> {
         self.make_room_for(1, 0)
     }
@@ -254,13 +281,90 @@ impl<F: Flash> TncIndex<'_, F> {
         if nodes > most && changes > 1 {
             return Err(Fault::TooHigh { height: self.height });
         }
-        let is_full = self.arena.dirty() + nodes > most || self.journal_is_full();
-        let is_short = self.space.room() < self.kept() && self.has_journal();
+        let is_full = self.arena.changed() + nodes > most || self.journal_is_full();
+        let is_short = self.space.room() < self.kept_for(changes) && self.has_journal();
+        let mut waits = false;
         if is_full || is_short {
             self.commit()?;
+        } else if let Some(step) = self.means().step_nodes(self.height) {
+            if self.step_is_due(changes, step) {
+                let pages = changes as u32 * self.means().step_pages(self.height);
+                self.write_steps(pages, step, changes)?;
+            }
+            waits = self.arena.dirty() > step && self.collection_is_due()?;
+            self.drains |= waits;
         }
         self.set_limits();
-        gc::make_room(self, true)
+        gc::make_room(self, !waits)
+    }
+
+    /// Pages that must be free before this many changes.
+    ///
+    /// What steps have written counts for the next commit, but the changes may make it dirty again.
+    pub(super) fn kept_for(&self, changes: usize) -> u32 {
+        let again = (changes * usize::from(self.height)).min(self.arena.written());
+        self.kept() + again.div_ceil(self.form.per_page) as u32
+    }
+
+    /// Whether a change writes a step of the next commit: of `step` nodes.
+    ///
+    /// It does so if no more changes are to be expected than the steps take, until RAM or the
+    /// journal is full, or room is short. A node that is written early may be changed again before
+    /// the commit, so steps begin no sooner than they must.
+    fn step_is_due(&self, changes: usize, step: usize) -> bool {
+        let (dirty, path) = (self.arena.dirty(), path_nodes(self.height));
+        if dirty <= step {
+            return false;
+        }
+        // Each change makes nodes dirty, also while steps write others.
+        let needed = (dirty - step).div_ceil(step - path);
+        let changed = self.arena.changed();
+        let used = changed + changes * change_nodes(self.height);
+        let left = self.dirty_max().saturating_sub(used);
+        // Each takes as many nodes as those before did on the average, and one at least.
+        let before = (self.changes as usize).clamp(1, changed);
+        let in_ram = left * before / changed;
+        let in_journal = self.journal_max.saturating_sub(self.journal_pages) as usize;
+        // A page of the journal, and those of the nodes that become dirty.
+        let pages = 1 + path.div_ceil(self.form.per_page);
+        let on_flash = self.space.room().saturating_sub(self.kept_for(changes)) as usize / pages;
+        self.drains || in_ram.min(in_journal).min(on_flash) <= needed + changes
+    }
+
+    /// Whether pages are to be moved, for which all that is dirty is written before.
+    fn collection_is_due(&mut self) -> Result<bool, Fault<F::Error>> {
+        if self.space.log.has_weak() || self.space.log.blocks.failing().is_some() {
+            return Ok(true);
+        }
+        Ok(self.wear_due() && self.space.log.rested()?.is_some())
+    }
+
+    /// Commits in an idle step if it is time, or writes a part of the commit with this `budget`.
+    ///
+    /// Returns whether a part is left.
+    pub(super) fn commit_within(&mut self, budget: u32) -> Result<bool, Fault<F::Error>> {
+        let is_due = self.commit_is_due();
+        if !self.settled {
+            return Ok(false);
+        }
+        if is_due && budget >= self.commit_cost() {
+            self.commit()?;
+            return Ok(false);
+        }
+        let Some(step) = self.means().step_nodes(self.height) else { return Ok(false) };
+        let before = self.space.log.operations();
+        while is_due || self.step_is_due(1, step) {
+            let used = self.space.log.operations().wrapping_sub(before);
+            let dirty = self.arena.dirty();
+            if budget < used + self.page_cost() {
+                return Ok(dirty > step);
+            }
+            self.write_steps(1, step, 1)?;
+            if self.arena.dirty() == dirty {
+                break;
+            }
+        }
+        Ok(false)
     }
 
     /// Whether the journal has no room for another page.
@@ -268,7 +372,8 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Sessions with few changes leave it in many blocks, and a mount looks for each of them.
     fn journal_is_full(&self) -> bool {
         let blocks = self.journal_max / self.space.log.block_pages();
-        self.journal_pages >= self.journal_max || self.journal_blocks > blocks + JOURNAL_BLOCKS
+        self.journal_pages >= self.journal_max
+            || self.journal_blocks > blocks + self.means().blocks_beside(self.height)
     }
 
     /// Whether an idle step commits, and counts the step.
@@ -280,7 +385,7 @@ impl<F: Flash> TncIndex<'_, F> {
         self.rests = self.rests.saturating_add(1);
         let change = change_nodes(self.height);
         let is_short = self.space.room() < gc::floor(self) + self.space.log.block_pages();
-        let is_full = self.arena.dirty() + 2 * change > self.dirty_max()
+        let is_full = self.arena.changed() + 2 * change > self.dirty_max()
             || self.journal_pages + 1 >= self.journal_max
             || self.journal_is_full();
         self.has_journal() && (is_short || is_full || self.rests > RESTS)
@@ -289,6 +394,11 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Chip operations of a commit now, at most.
     pub(super) fn commit_cost(&self) -> u32 {
         self.writing().cost(self.commit_pages() + 1, self.space.log.block_pages())
+    }
+
+    /// Chip operations of a page of nodes that is written ahead, at most.
+    fn page_cost(&self) -> u32 {
+        self.writing().cost(2, self.space.log.block_pages())
     }
 
     /// How pages are written.

@@ -2,6 +2,7 @@
 //! with every shape of its nodes.
 
 mod packed;
+mod steps;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,12 @@ const SMALL: Profile =
 
 const LARGE: Profile = Profile {
     geometry: Geometry { page_bytes: 2048, spare_bytes: 64, blocks: 24, pages_per_block: 16 },
+    ..TINY
+};
+
+/// As large as two of them, with fewer nodes in a page.
+const DENSE: Profile = Profile {
+    geometry: Geometry { page_bytes: 512, spare_bytes: 16, blocks: 48, pages_per_block: 16 },
     ..TINY
 };
 
@@ -99,7 +106,7 @@ fn expect_content(index: &mut Tree<'_>, model: &Model, what: &str) {
 }
 
 /// The settings under which everything must hold.
-fn settings() -> [(Profile, Options); 6] {
+fn settings() -> [(Profile, Options); 9] {
     [
         (SMALL, OPTIONS),
         (SMALL, OPTIONS.fanout(4)),
@@ -107,6 +114,10 @@ fn settings() -> [(Profile, Options); 6] {
         (LARGE, OPTIONS),
         (LARGE, OPTIONS.fanout(4).arena_bytes(40 * 120)),
         (SMALL, OPTIONS.arena_bytes(40 * 496).read_cache(2).page_buffers(4).verify()),
+        // Commits in steps.
+        (LARGE, OPTIONS.fanout(4).arena_bytes(160 * 120).commit_step(1)),
+        (LARGE, OPTIONS.fanout(6).arena_bytes(160 * 160).commit_step(1).journal_pages(20)),
+        (DENSE, OPTIONS.fanout(12).arena_bytes(200 * 160).commit_step(2).verify()),
     ]
 }
 
