@@ -1,7 +1,8 @@
 //! `tnc`: the tree of UBIFS. Nodes are changed in RAM and written together.
 //!
 //! A change is a record in the journal, one page, and then a change of nodes in RAM. Now and then a
-//! commit writes all changed nodes, children first, several to a page, and the root last. A mount
+//! commit writes all changed nodes, children first, several to a page, and the root last. Changes
+//! before it write a part of a large one ahead, so that none waits for all of it. A mount
 //! begins with the tree of the last commit and makes the changes of the journal again that follow
 //! it (TNC paper, Havasi, SOFSEM 2011, sections 6 and 7).
 //!

@@ -339,9 +339,9 @@ impl<F: Flash> TncIndex<'_, F> {
         Ok(self.wear_due() && self.space.log.rested()?.is_some())
     }
 
-    /// Commits in an idle step if it is time, or writes a part of the commit with this `budget`.
+    /// Commits in an idle step if it is time, or writes a part of that.
     ///
-    /// Returns whether a part is left.
+    /// Takes no more than `budget`. Returns whether a part is left.
     pub(super) fn commit_within(&mut self, budget: u32) -> Result<bool, Fault<F::Error>> {
         let is_due = self.commit_is_due();
         if !self.settled {
