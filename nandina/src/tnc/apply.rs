@@ -64,13 +64,13 @@ impl<F: Flash> TncIndex<'_, F> {
         let leaf = self.descend(key)?;
         self.mark_changed(leaf);
         let frames = &self.space.log.frames;
-        let value = value.bytes(frames, &self.group, self.form.value_bytes);
+        let value = value.bytes(frames, &self.group, self.arena.form.value_bytes);
         let (index, is_full) = match self.arena.node(leaf).search(key) {
             Ok(index) => {
                 self.arena.edit(leaf, |node| node.set_payload(index, value));
                 return Ok(false);
             }
-            Err(index) => (index, self.arena.node(leaf).count() >= self.form.capacity(1)),
+            Err(index) => (index, self.arena.node(leaf).count() >= self.arena.form.capacity(1)),
         };
         lower_first_keys(&mut self.arena, leaf, key);
         self.records = self.records.saturating_add(1);
@@ -97,7 +97,7 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Adds `upper`, split from `lower`, to the parent, which may split as well.
     fn insert_upper(&mut self, lower: u16, upper: u16) -> Result<(), Fault<F::Error>> {
         let (mut lower, mut upper) = (lower, upper);
-        let key_bytes = self.form.key_bytes;
+        let key_bytes = self.arena.form.key_bytes;
         loop {
             let key = Key::of(self.arena.node(upper).key(0));
             let key = key.bytes(key_bytes);
@@ -120,7 +120,7 @@ impl<F: Flash> TncIndex<'_, F> {
             }
             let index = self.arena.node(parent).child_slot(key) + 1;
             let pointer = pointer_to(upper).to_le_bytes();
-            if self.arena.node(parent).count() < self.form.capacity(level) {
+            if self.arena.node(parent).count() < self.arena.form.capacity(level) {
                 self.arena.edit(parent, |node| node.insert(index, key, &pointer));
                 self.arena.adopt(parent, index, upper);
                 return Ok(());
@@ -174,7 +174,8 @@ impl<F: Flash> TncIndex<'_, F> {
     ///
     /// A checkpoint may have counted fewer than its tree has: a mount from it walks no tree.
     fn count_node_less(&mut self, level: u8) -> Result<(), Fault<F::Error>> {
-        let page = self.form.place_of(self.arena.place(self.root)).0.min(self.form.pages - 1);
+        let page =
+            self.arena.form.place_of(self.arena.place(self.root)).0.min(self.arena.form.pages - 1);
         let nodes = if level == 1 { &mut self.leaves } else { &mut self.inner_nodes };
         let (page, reason) = (PageNumber(page), Damage::CheckpointCountsTooFew);
         *nodes = nodes.checked_sub(1).ok_or(Fault::Corrupt { page, reason })?;
@@ -201,7 +202,7 @@ impl<F: Flash> TncIndex<'_, F> {
                 neighbour => neighbour?,
             };
             let records = self.arena.node(slot).count() + self.arena.node(neighbour).count();
-            if records > self.form.capacity(level) {
+            if records > self.arena.form.capacity(level) {
                 continue;
             }
             let (lower, upper) = if at > index { (slot, neighbour) } else { (neighbour, slot) };

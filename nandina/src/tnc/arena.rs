@@ -57,7 +57,8 @@ impl List {
 /// The nodes in RAM.
 pub struct Arena<'b> {
     bytes: &'b mut [u8],
-    form: Form,
+    /// The sizes of nodes and pages, which never change.
+    pub form: Form,
     slots: u16,
     /// Slots from this one on were never used.
     fresh: u16,

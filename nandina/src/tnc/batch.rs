@@ -16,7 +16,7 @@ impl<'b, F: Flash> Batches<'b, F> for TncIndex<'b, F> {
         // A batch may make the tree one level higher.
         let height = self.height + 1;
         let in_ram = self.means().dirty_max(height) / change_nodes(height);
-        self.form.entries().min(in_ram.max(1)).min(self.group.most())
+        self.arena.form.entries().min(in_ram.max(1)).min(self.group.most())
     }
 
     fn write_batch(&mut self, changes: &[Change<'_>]) -> Result<(), EngineFault<F>> {
@@ -62,7 +62,7 @@ impl<F: Flash> TncIndex<'_, F> {
             match change {
                 Change::Put { .. } if !had_record => {
                     records = records.saturating_add(1);
-                    let fits = node.count() + changes.len() <= self.form.capacity(1);
+                    let fits = node.count() + changes.len() <= self.arena.form.capacity(1);
                     splits += u32::from(merges || !fits);
                 }
                 Change::Remove { .. } if had_record => records = records.saturating_sub(1),
@@ -77,12 +77,12 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Each may split every node above it.
     fn growth(&self, splits: u32) -> u8 {
         let mut children = self.arena.node(self.root).count() + splits as usize;
-        let (mut growth, mut capacity) = (0, self.form.capacity(self.height));
+        let (mut growth, mut capacity) = (0, self.arena.form.capacity(self.height));
         // Keys may come in an order in which a full node keeps all, and each new one has one child.
         while splits > 0 && children > capacity {
             children = children - capacity + 1;
             growth += 1;
-            capacity = self.form.capacity(2);
+            capacity = self.arena.form.capacity(2);
         }
         growth
     }

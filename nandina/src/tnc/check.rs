@@ -33,8 +33,8 @@ impl<F: Flash> TncIndex<'_, F> {
         let mut last: Option<Key> = None;
         let (mut slot, mut next) = (self.root, [0usize; HEIGHT_MAX as usize + 1]);
         self.check_node(slot, &mut counted, &mut last, report);
-        let nodes_max =
-            u64::from(self.form.pages) * self.form.per_page as u64 + self.arena.slots() as u64;
+        let nodes_max = u64::from(self.arena.form.pages) * self.arena.form.per_page as u64
+            + self.arena.slots() as u64;
         let mut visited = 0u64;
         loop {
             let level = self.arena.level(slot);
@@ -55,7 +55,7 @@ impl<F: Flash> TncIndex<'_, F> {
             }
             let low = Key::of(self.arena.node(slot).key(index));
             slot = self.child(slot, index)?;
-            let key_bytes = self.form.key_bytes;
+            let key_bytes = self.arena.form.key_bytes;
             if self.arena.node(slot).count() > 0
                 && self.arena.node(slot).key(0) < low.bytes(key_bytes)
             {
@@ -69,7 +69,11 @@ impl<F: Flash> TncIndex<'_, F> {
 
     fn violates(&self, slot: u16, what: &'static str, report: &mut dyn FnMut(Violation)) {
         let place = self.arena.place(slot);
-        let page = if place == NOWHERE { self.form.pages } else { self.form.place_of(place).0 };
+        let page = if place == NOWHERE {
+            self.arena.form.pages
+        } else {
+            self.arena.form.place_of(place).0
+        };
         report(Violation { page: PageNumber(page), what });
     }
 
@@ -85,7 +89,7 @@ impl<F: Flash> TncIndex<'_, F> {
         if node.count() == 0 && slot != self.root {
             self.violates(slot, "a node is empty", report);
         }
-        if node.count() > self.form.capacity(level) {
+        if node.count() > self.arena.form.capacity(level) {
             self.violates(slot, "a node has more records than it may", report);
         }
         if place == NOWHERE {
@@ -94,7 +98,7 @@ impl<F: Flash> TncIndex<'_, F> {
             }
         } else {
             counted.written += 1;
-            let page = PageNumber(self.form.place_of(place).0);
+            let page = PageNumber(self.arena.form.place_of(place).0);
             if !self.space.log.blocks.is_valid(page) {
                 self.violates(slot, "a page is needed and not counted as valid", report);
             }
@@ -107,7 +111,7 @@ impl<F: Flash> TncIndex<'_, F> {
         counted.records += node.count() as u32;
         for index in 0..node.count() {
             let key = node.key(index);
-            if last.is_some_and(|last| last.bytes(self.form.key_bytes) >= key) {
+            if last.is_some_and(|last| last.bytes(self.arena.form.key_bytes) >= key) {
                 self.violates(slot, "keys are out of order", report);
             }
             *last = Some(Key::of(key));
@@ -115,10 +119,10 @@ impl<F: Flash> TncIndex<'_, F> {
     }
 
     fn check_counts(&self, counted: &Counted, report: &mut dyn FnMut(Violation)) {
-        let live = (0..self.form.pages).filter_map(|page| self.live.count(page));
+        let live = (0..self.arena.form.pages).filter_map(|page| self.live.count(page));
         let live: u32 = live.map(u32::from).sum();
         let valid = self.space.log.blocks.valid_pages();
-        let is_counted = self.form.per_page > 1;
+        let is_counted = self.arena.form.per_page > 1;
         let claims = [
             (counted.records == self.records, "the number of records is wrong"),
             (counted.leaves == self.leaves, "the number of leaves is wrong"),

@@ -47,7 +47,7 @@ impl<F: Flash> TncIndex<'_, F> {
                 return Ok(false);
             }
         }
-        let root = self.form.place_of(self.arena.place(self.root)).0;
+        let root = self.arena.form.place_of(self.arena.place(self.root)).0;
         let Self { height, records, inner_nodes, .. } = *self;
         let summary = Summary { page: root, height, records, nodes: inner_nodes };
         self.in_doubt = true;
@@ -104,10 +104,10 @@ impl<F: Flash> TncIndex<'_, F> {
     /// `None` if their counts do not agree with the valid pages.
     fn counted_nodes(&self) -> Option<u32> {
         let mut nodes = 0;
-        for page in (0..self.form.pages).map(PageNumber) {
+        for page in (0..self.arena.form.pages).map(PageNumber) {
             let is_valid = self.space.log.blocks.is_valid(page);
             let count = self.live.count(page.0).unwrap_or(is_valid.into());
-            if is_valid != (count > 0) || usize::from(count) > self.form.per_page {
+            if is_valid != (count > 0) || usize::from(count) > self.arena.form.per_page {
                 return None;
             }
             nodes += u32::from(count);

@@ -46,7 +46,7 @@ impl<F: Flash> TncIndex<'_, F> {
             while let Some(slot) = next {
                 next = self.arena.next_dirty(level, slot);
                 self.put_node(&mut building, slot);
-                if slot == self.root || building.count == self.form.per_page {
+                if slot == self.root || building.count == self.arena.form.per_page {
                     last = self.write_nodes(&mut building, slot == self.root, false)?;
                 }
             }
@@ -90,7 +90,7 @@ impl<F: Flash> TncIndex<'_, F> {
         let mut building = Building::EMPTY;
         for level in 1..self.height {
             let mut next = self.arena.next_dirty(level, NO_SLOT);
-            while let Some(slot) = next.filter(|_| building.count < self.form.per_page) {
+            while let Some(slot) = next.filter(|_| building.count < self.arena.form.per_page) {
                 next = self.arena.next_dirty(level, slot);
                 if !self.has_dirty_child(slot, &building) {
                     self.put_node(&mut building, slot);
@@ -120,7 +120,7 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Puts a node into the page that is being built.
     fn put_node(&mut self, building: &mut Building, slot: u16) {
-        let (form, frame, at) = (self.form, self.building(), building.count);
+        let (form, frame, at) = (self.arena.form, self.building(), building.count);
         self.retire(self.arena.place(slot));
         self.arena.set_place(slot, form.pointer(form.pages, at));
         let area = self.space.area_mut(frame);
@@ -161,8 +161,8 @@ impl<F: Flash> TncIndex<'_, F> {
         let label = Label { lowest: building.lowest, height, records: self.records };
         let page = self.program(self.building(), count as u8, label)?;
         for (at, &slot) in building.slots[..count].iter().enumerate() {
-            self.arena.mark_written(slot, self.form.pointer(page.0, at), stay);
-            self.live.add(page.0, self.form.per_page);
+            self.arena.mark_written(slot, self.arena.form.pointer(page.0, at), stay);
+            self.live.add(page.0, self.arena.form.per_page);
         }
         Ok(page.0)
     }
@@ -172,7 +172,7 @@ impl<F: Flash> TncIndex<'_, F> {
         if place == NOWHERE {
             return;
         }
-        let (page, _) = self.form.place_of(place);
+        let (page, _) = self.arena.form.place_of(place);
         if self.live.count(page).is_none() || self.live.remove(page) {
             self.space.retire(PageNumber(page));
         }

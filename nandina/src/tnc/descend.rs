@@ -61,7 +61,7 @@ impl<F: Flash> TncIndex<'_, F> {
         level: u8,
         parent: u16,
     ) -> Result<u16, Fault<F::Error>> {
-        let (page, place) = self.form.place_of(pointer);
+        let (page, place) = self.arena.form.place_of(pointer);
         let slot = self.free_slot(level, parent, (pointer, parent))?;
         match self.read_into(slot, page, place) {
             Ok(()) => Ok(slot),
@@ -76,10 +76,10 @@ impl<F: Flash> TncIndex<'_, F> {
         let corrupt = |reason| Err(Fault::Corrupt { page: PageNumber(page), reason });
         let frame = self.space.load(page, 0)?;
         let nodes = usize::from(self.space.log.header(frame).tag);
-        if place >= nodes.min(self.form.per_page) {
+        if place >= nodes.min(self.arena.form.per_page) {
             return corrupt(Damage::LacksNode);
         }
-        let (form, level) = (self.form, self.arena.level(slot));
+        let (form, level) = (self.arena.form, self.arena.level(slot));
         let bytes = &self.space.log.frames.bytes(frame)[..self.space.area_bytes()];
         if !form.is_of(bytes) {
             return corrupt(Damage::OtherFanout);

@@ -47,7 +47,6 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
                 |_, _, _, _, _, _| {},
                 ram,
             ),
-            form,
             arena: Arena::new(arena, form),
             live: Live::new(live),
             group: Group::new(group, &form, options),
@@ -62,7 +61,7 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
             journal_block: NO_BLOCK,
             journal_max: form::journal_max(options),
             changes: 0,
-            commit_step: options.commit_step,
+            commit_step: form::commit_step(options),
             drains: false,
             limits: Limits::default(),
             limits_follow_from: (0, 0, 0),
@@ -98,7 +97,7 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
     }
 
     fn record_sizes(&self) -> (usize, usize) {
-        (self.form.key_bytes, self.form.value_bytes)
+        (self.arena.form.key_bytes, self.arena.form.value_bytes)
     }
 
     fn records(&self) -> u32 {

@@ -2,6 +2,7 @@
 //!
 //! Nothing is read or written here.
 
+use core::num::NonZeroU16;
 use core::ops::Range;
 
 use crate::engine::{NodeRange, Options};
@@ -241,13 +242,27 @@ pub const fn journal_max(options: &Options) -> u32 {
     }
 }
 
+/// Pages of a step that the options set; the most there may be, if these are more.
+pub const fn commit_step(options: &Options) -> Option<NonZeroU16> {
+    match options.commit_step {
+        None => None,
+        Some(pages) if pages < u16::MAX as u32 => NonZeroU16::new(pages as u16),
+        Some(_) => Some(NonZeroU16::MAX),
+    }
+}
+
 /// Nodes that a step of a commit writes, in a tree of `height`.
 ///
 /// `None` if commits of at most `dirty` nodes come at once. `pages` are those of the options. A
 /// step has at least twice as many nodes as a change makes dirty meanwhile.
-pub fn step_nodes(form: &Form, dirty: usize, height: u8, pages: Option<u32>) -> Option<usize> {
+pub fn step_nodes(
+    form: &Form,
+    dirty: usize,
+    height: u8,
+    pages: Option<NonZeroU16>,
+) -> Option<usize> {
     let (pages, steps) = match pages {
-        Some(pages) => (pages as usize, STEPS_CHOSEN),
+        Some(pages) => (pages.get().into(), STEPS_CHOSEN),
         None => ((dirty / form.per_page / STEPS).max(COMMIT_STEP), STEPS_MIN),
     };
     let pages = pages.max((2 * path_nodes(height)).div_ceil(form.per_page));

@@ -52,11 +52,11 @@ impl<F: Flash> TncIndex<'_, F> {
         }
         self.commit()?;
         // What the older index had is garbage now.
-        let root = PageNumber(self.form.place_of(self.arena.place(self.root)).0);
+        let root = PageNumber(self.arena.form.place_of(self.arena.place(self.root)).0);
         self.space.log.blocks.forget_valid();
         self.space.log.blocks.set_valid(root, true);
         self.live.clear();
-        self.live.add(root.0, self.form.per_page);
+        self.live.add(root.0, self.arena.form.per_page);
         <Checkpoints as Checkpointing>::leave(&mut self.space);
         self.unexplained_pages = 0;
         (self.settled, self.ended) = (true, false);
@@ -102,7 +102,7 @@ impl<F: Flash> TncIndex<'_, F> {
     pub(super) fn mark_end(&mut self) -> Result<(), Fault<F::Error>> {
         let kept = self.limits.reserve_pages + self.space.room_to_fail();
         // The next session may write all that was changed since the last commit.
-        let commit = commit_pages(&self.form, self.arena.changed().max(1));
+        let commit = commit_pages(&self.arena.form, self.arena.changed().max(1));
         if self.can_end() && self.space.room() > kept + commit {
             self.mark(SESSION_END)?;
         }

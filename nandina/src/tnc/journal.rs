@@ -198,7 +198,7 @@ impl<F: Flash> TncIndex<'_, F> {
         changes: impl ExactSizeIterator<Item = (&'c [u8], Option<&'c [u8]>)>,
         records: u32,
     ) -> Result<(), Fault<F::Error>> {
-        let (frame, entry_bytes) = (self.building(), self.form.entry_bytes());
+        let (frame, entry_bytes) = (self.building(), self.arena.form.entry_bytes());
         let area = self.space.area_mut(frame);
         area.fill(0xFF);
         let (count, entries) = area.split_at_mut(COUNT_BYTES);
@@ -241,7 +241,7 @@ impl<F: Flash> TncIndex<'_, F> {
             if self.space.room() <= kept {
                 return self.commit();
             }
-            let count = self.form.entries().min(self.group.len() - from);
+            let count = self.arena.form.entries().min(self.group.len() - from);
             let area = self.space.area_mut(frame);
             area.fill(0xFF);
             area[..COUNT_BYTES].copy_from_slice(&(count as u16).to_le_bytes());

@@ -2,9 +2,9 @@
 //!
 //! A change is a record in the journal, one page, and then a change of nodes in RAM. Now and then a
 //! commit writes all changed nodes, children first, several to a page, and the root last. Changes
-//! before it write a part of a large one ahead, so that none waits for all of it. A mount
-//! begins with the tree of the last commit and makes the changes of the journal again that follow
-//! it (TNC paper, Havasi, SOFSEM 2011, sections 6 and 7).
+//! before it write a part of a large one ahead, so that none waits for all of it. A mount begins
+//! with the tree of the last commit and makes the changes of the journal again that follow it (TNC
+//! paper, Havasi, SOFSEM 2011, sections 6 and 7).
 //!
 //! What holds after any cut: a change that returned `Ok` is there; of those that were not durable
 //! yet, a first part is there, in the order in which they were made. The pages of the last commit,
@@ -33,13 +33,14 @@ mod replay;
 mod room;
 mod scan;
 
+use core::num::NonZeroU16;
+
 use crate::blocks::Wear;
 use crate::flash::BlockNumber;
 use crate::gc::Collector;
 use crate::space::{Absent, BuiltCheckpoints, Kind, ReadCache, Space};
 
 use arena::Arena;
-use form::Form;
 use journal::Group;
 use live::Live;
 use room::Limits;
@@ -64,7 +65,6 @@ impl Kind for Tnc {
 /// Every operation that fails half way is treated as a cut: the next one mounts again.
 pub struct TncIndex<'b, F> {
     space: Space<'b, F, Tnc>,
-    form: Form,
     arena: Arena<'b>,
     live: Live<'b>,
     /// Changes that wait for their page of the journal.
@@ -83,10 +83,10 @@ pub struct TncIndex<'b, F> {
     /// Blocks written since the last commit, and the newest of them.
     journal_blocks: u32,
     journal_block: BlockNumber,
-    /// Changes since the last commit.
-    changes: u32,
+    /// Changes since the last commit, or the highest number.
+    changes: u16,
     /// Pages of a commit that the options let a change write.
-    commit_step: Option<u32>,
+    commit_step: Option<NonZeroU16>,
     /// What is dirty is written in steps now: collection waits for it.
     drains: bool,
     limits: Limits,

@@ -76,7 +76,7 @@ impl<F: Flash> TncIndex<'_, F> {
         match self.space.load(page.0, 0) {
             Ok(frame) => {
                 let area = &self.space.log.frames.bytes(frame)[..self.space.area_bytes()];
-                let (found, expected) = (fanout_in(area).into(), self.form.fanout().into());
+                let (found, expected) = (fanout_in(area).into(), self.arena.form.fanout().into());
                 OpenError::Mismatch { setting: "fanout", found, expected }
             }
             Err(fault) => fault.into(),
@@ -102,7 +102,7 @@ impl<F: Flash> TncIndex<'_, F> {
         for at in 0..self.group.len() {
             let (key, value) = self.group.entry(at);
             let key = Key::of(key);
-            let key = key.bytes(self.form.key_bytes);
+            let key = key.bytes(self.arena.form.key_bytes);
             if value.is_some() {
                 self.apply_put(key, Value::Waiting(at))?;
             } else {
@@ -157,7 +157,7 @@ impl<F: Flash> TncIndex<'_, F> {
         // What that commit superseded is kept only as far as there is room to settle. The blocks
         // behind the commit, which the journal takes, are no room.
         if commit.may_be_torn {
-            let mut needed = commit_pages(&self.form, self.dirty_max());
+            let mut needed = commit_pages(&self.arena.form, self.dirty_max());
             let mut age = commit.block.age();
             while let Some(next) = self.next_block(age, commit)? {
                 needed += self.space.log.block_pages();
@@ -200,10 +200,10 @@ impl<F: Flash> TncIndex<'_, F> {
         }
         self.height = header.height;
         let place = usize::from(header.tag).saturating_sub(1);
-        if place >= self.form.per_page {
+        if place >= self.arena.form.per_page {
             return Err(Fault::Corrupt { page, reason: Damage::OtherFanout });
         }
-        let root = self.form.pointer(page.0, place);
+        let root = self.arena.form.pointer(page.0, place);
         self.root = self.read_node(root, self.height, NO_SLOT)?;
         Ok(root)
     }
@@ -214,7 +214,7 @@ impl<F: Flash> TncIndex<'_, F> {
         page: PageNumber,
         records: u32,
     ) -> Result<(), Fault<F::Error>> {
-        let most = u64::from(self.leaves) * self.form.capacity(1) as u64;
+        let most = u64::from(self.leaves) * self.arena.form.capacity(1) as u64;
         if u64::from(records) > most {
             return Err(Fault::Corrupt { page, reason: Damage::TooManyRecords });
         }
@@ -342,15 +342,15 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Notes that a node of `level` is at `place`.
     fn claim(&mut self, place: u32, level: u8) -> Result<(), Fault<F::Error>> {
-        let (page, at) = self.form.place_of(place);
+        let (page, at) = self.arena.form.place_of(place);
         let number = PageNumber(page);
         let fault = |reason| Err(Fault::Corrupt { page: number, reason });
-        if page >= self.form.pages || at >= self.form.per_page {
+        if page >= self.arena.form.pages || at >= self.arena.form.per_page {
             return fault(Damage::BeyondChip);
         }
         let before = self.live.count(page);
         let can_have = match before {
-            Some(_) => self.live.add(page, self.form.per_page),
+            Some(_) => self.live.add(page, self.arena.form.per_page),
             None => self.space.log.blocks.can_have(number),
         };
         if !can_have {

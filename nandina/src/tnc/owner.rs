@@ -46,9 +46,8 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
     /// What steps have written, the next commit need not.
     fn kept(&self) -> u32 {
         let checkpoint = <Checkpoints as Checkpointing>::room(&self.space);
-        let ahead = self.arena.written() / self.form.per_page;
         (self.limits.room_pages + checkpoint + self.space.room_to_fail())
-            .saturating_sub(ahead as u32)
+            .saturating_sub(self.written_pages())
     }
 
     fn reserve_pages(&self) -> u32 {
@@ -56,7 +55,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
     }
 
     fn pages_to_empty(&self, valid: u32, together: bool) -> u32 {
-        let nodes = valid * self.form.per_page as u32;
+        let nodes = valid * self.arena.form.per_page as u32;
         self.means().pages_to_empty(nodes, self.height, self.inner_nodes, together)
     }
 
@@ -111,7 +110,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
     }
 
     fn counts_moves(&self) -> bool {
-        self.form.per_page == 1
+        self.arena.form.per_page == 1
     }
 
     /// A change that commits programs a path, and then its page of the journal.
@@ -123,7 +122,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
 
     /// Where a page holds several nodes, the block with the fewest of them.
     fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
-        if self.form.per_page == 1 {
+        if self.arena.form.per_page == 1 {
             return self.space.victim(gains);
         }
         let (blocks, active) = (&self.space.log.blocks, self.space.log.active_block());
@@ -134,6 +133,12 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
 }
 
 impl<F: Flash> TncIndex<'_, F> {
+    /// Full pages of nodes that were written ahead of the next commit.
+    #[inline(never)]
+    fn written_pages(&self) -> u32 {
+        (self.arena.written() / self.arena.form.per_page) as u32
+    }
+
     /// Needed nodes in the pages of `block`.
     fn nodes_in(&self, block: BlockNumber) -> u32 {
         let pages = self.space.log.geometry().pages_per_block;
@@ -163,7 +168,7 @@ impl<F: Flash> TncIndex<'_, F> {
         if let Some(block) = beside {
             let last = (block.0 + 1) * self.space.log.geometry().pages_per_block;
             for page in (page.0 + 1..last).map(PageNumber) {
-                let nodes = self.form.per_page * usize::from(self.height);
+                let nodes = self.arena.form.per_page * usize::from(self.height);
                 if self.arena.dirty() + nodes > self.dirty_max()
                     || self.space.log.room() <= self.commit_pages() + u32::from(self.height) + 1
                 {
@@ -216,7 +221,7 @@ impl<F: Flash> TncIndex<'_, F> {
         beside: Option<BlockNumber>,
     ) -> Result<bool, Fault<F::Error>> {
         let mut is_needed = false;
-        for at in 0..self.form.per_page {
+        for at in 0..self.arena.form.per_page {
             // A path may have more nodes than a page that is written ahead.
             while self.arena.dirty() + usize::from(self.height) > self.dirty_max() {
                 if self.empties_blocks() { self.write_ahead(false)? } else { self.commit()? }
@@ -234,7 +239,7 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Whether a node in `page` is one of the tree.
     fn find_needed(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
-        for at in 0..self.form.per_page {
+        for at in 0..self.arena.form.per_page {
             if self.needed_node(page, at)?.is_some() {
                 return Ok(true);
             }
@@ -246,11 +251,11 @@ impl<F: Flash> TncIndex<'_, F> {
     fn needed_node(&mut self, page: PageNumber, at: usize) -> Result<Option<u16>, Fault<F::Error>> {
         let Some((key, level)) = self.first_key(page, at)? else { return Ok(None) };
         let slot = match key {
-            Some(key) => self.descend_to(key.bytes(self.form.key_bytes), level)?,
+            Some(key) => self.descend_to(key.bytes(self.arena.form.key_bytes), level)?,
             // Only a root is empty.
             None => self.root,
         };
-        Ok((self.arena.place(slot) == self.form.pointer(page.0, at)).then_some(slot))
+        Ok((self.arena.place(slot) == self.arena.form.pointer(page.0, at)).then_some(slot))
     }
 
     /// The first key and the level of the node at `at` in `page`.
@@ -263,13 +268,13 @@ impl<F: Flash> TncIndex<'_, F> {
     ) -> Result<Option<FirstKey>, Fault<F::Error>> {
         let frame = self.space.load(page.0, 0)?;
         let nodes = usize::from(self.space.log.header(frame).tag);
-        if at >= nodes.min(self.form.per_page) {
+        if at >= nodes.min(self.arena.form.per_page) {
             return Ok(None);
         }
         let bytes = self.space.log.frames.bytes(frame);
         let level = level_in(bytes[at]).clamp(1, self.height);
-        let node = &bytes[self.form.node_at(at)..][..self.form.node_bytes];
-        let node = Node::parse(node, self.form.shape(level));
+        let node = &bytes[self.arena.form.node_at(at)..][..self.arena.form.node_bytes];
+        let node = Node::parse(node, self.arena.form.shape(level));
         let key = node.filter(|node| node.count() > 0).map(|node| Key::of(node.key(0)));
         Ok(Some((key, level)))
     }
@@ -285,9 +290,9 @@ impl<F: Flash> TncIndex<'_, F> {
                     Some(child) => (self.arena.place(child), self.arena.is_dirty(child)),
                     None => (pointer, false),
                 };
-                let page = PageNumber(self.form.place_of(place).0);
+                let page = PageNumber(self.arena.form.place_of(place).0);
                 let rides = !is_dirty
-                    && page.0 < self.form.pages
+                    && page.0 < self.arena.form.pages
                     && self.space.log.geometry().block_of(page) == block
                     && left > 0
                     && self.arena.dirty() < self.dirty_max()

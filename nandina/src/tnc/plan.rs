@@ -227,7 +227,7 @@ impl System for Tnc {
         let area = if parts > 0 { checkpoint::area_blocks(area_blocks) } else { 0 };
         let blocks = geometry.blocks.saturating_sub(reserve + area);
         let extent = Extent { block_pages, blocks };
-        let means = Means { form, extent, slots, commit_step: options.commit_step };
+        let means = Means { form, extent, slots, commit_step: form::commit_step(options) };
         let group = form.group_bytes(geometry.page_bytes, options);
         let group = form::group_max(&form, group, options);
         let least = means.limits(2, 1).nodes;

@@ -144,7 +144,7 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Makes the changes of the page of the journal in `frame`.
     fn replay_page(&mut self, page: PageNumber, frame: usize) -> Result<(), Fault<F::Error>> {
-        let (form, key_bytes) = (self.form, self.form.key_bytes);
+        let (form, key_bytes) = (self.arena.form, self.arena.form.key_bytes);
         let count = usize::from(u16_at(self.space.log.frames.bytes(frame), 0));
         if count > form.entries() {
             return Err(Fault::Corrupt { page, reason: Damage::NodeTooFull });

@@ -3,6 +3,8 @@
 //! And how many nodes there may be. A change takes a page of the journal, and later a part of a
 //! commit. The largest commit always finds room, so that nothing needs to be written into gaps.
 
+use core::num::NonZeroU16;
+
 use super::TncIndex;
 use super::arena::NO_SLOT;
 use super::form::{
@@ -50,7 +52,7 @@ pub struct Means {
     /// Nodes that RAM has room for.
     pub slots: usize,
     /// Pages of a commit that the options let a change write.
-    pub commit_step: Option<u32>,
+    pub commit_step: Option<NonZeroU16>,
 }
 
 /// What the chip operations of programs follow from.
@@ -79,6 +81,7 @@ impl Means {
     }
 
     /// Nodes that a step writes; `None` if commits come at once.
+    #[inline(never)]
     pub fn step_nodes(&self, height: u8) -> Option<usize> {
         step_nodes(&self.form, self.dirty_max(height), height, self.commit_step)
     }
@@ -234,7 +237,7 @@ impl Means {
 
 impl<F: Flash> TncIndex<'_, F> {
     pub(super) fn means(&self) -> Means {
-        let (form, extent, slots) = (self.form, self.space.extent(), self.arena.slots());
+        let (form, extent, slots) = (self.arena.form, self.space.extent(), self.arena.slots());
         Means { form, extent, slots, commit_step: self.commit_step }
     }
 
@@ -245,7 +248,7 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Pages of the commit of as many dirty nodes as there are.
     pub(super) fn commit_pages(&self) -> u32 {
-        commit_pages(&self.form, self.arena.dirty().max(1))
+        commit_pages(&self.arena.form, self.arena.dirty().max(1))
     }
 
     /// Computes the limits of the tree as it is.
@@ -283,27 +286,42 @@ impl<F: Flash> TncIndex<'_, F> {
         }
         let is_full = self.arena.changed() + nodes > most || self.journal_is_full();
         let is_short = self.space.room() < self.kept_for(changes) && self.has_journal();
-        let mut waits = false;
         if is_full || is_short {
             self.commit()?;
-        } else if let Some(step) = self.means().step_nodes(self.height) {
-            if self.step_is_due(changes, step) {
-                let pages = changes as u32 * self.means().step_pages(self.height);
-                self.write_steps(pages, step, changes)?;
-            }
-            waits = self.arena.dirty() > step && self.collection_is_due()?;
-            self.drains |= waits;
+        } else {
+            self.take_step(changes)?;
         }
         self.set_limits();
-        gc::make_room(self, !waits)
+        gc::make_room(self, !self.drains || self.is_drained())
+    }
+
+    /// Writes a step of the next commit, if one is due before this many changes.
+    ///
+    /// It may not add to the stack of what follows.
+    #[inline(never)]
+    fn take_step(&mut self, changes: usize) -> Result<(), Fault<F::Error>> {
+        let Some(step) = self.means().step_nodes(self.height) else { return Ok(()) };
+        if self.step_is_due(changes, step) {
+            let pages = changes as u32 * self.means().step_pages(self.height);
+            self.write_steps(pages, step, changes)?;
+        }
+        self.drains |= self.arena.dirty() > step && self.collection_is_due()?;
+        Ok(())
+    }
+
+    /// Whether a commit would write no more than a step.
+    #[inline(never)]
+    fn is_drained(&self) -> bool {
+        self.means().step_nodes(self.height).is_none_or(|step| self.arena.dirty() <= step)
     }
 
     /// Pages that must be free before this many changes.
     ///
     /// What steps have written counts for the next commit, but the changes may make it dirty again.
+    #[inline(never)]
     pub(super) fn kept_for(&self, changes: usize) -> u32 {
         let again = (changes * usize::from(self.height)).min(self.arena.written());
-        self.kept() + again.div_ceil(self.form.per_page) as u32
+        self.kept() + again.div_ceil(self.arena.form.per_page) as u32
     }
 
     /// Whether a change writes a step of the next commit: of `step` nodes.
@@ -322,11 +340,11 @@ impl<F: Flash> TncIndex<'_, F> {
         let used = changed + changes * change_nodes(self.height);
         let left = self.dirty_max().saturating_sub(used);
         // Each takes as many nodes as those before did on the average, and one at least.
-        let before = (self.changes as usize).clamp(1, changed);
+        let before = usize::from(self.changes).clamp(1, changed);
         let in_ram = left * before / changed;
         let in_journal = self.journal_max.saturating_sub(self.journal_pages) as usize;
         // A page of the journal, and those of the nodes that become dirty.
-        let pages = 1 + path.div_ceil(self.form.per_page);
+        let pages = 1 + path.div_ceil(self.arena.form.per_page);
         let on_flash = self.space.room().saturating_sub(self.kept_for(changes)) as usize / pages;
         self.drains || in_ram.min(in_journal).min(on_flash) <= needed + changes
     }
@@ -342,6 +360,7 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Commits in an idle step if it is time, or writes a part of that.
     ///
     /// Takes no more than `budget`. Returns whether a part is left.
+    #[inline(never)]
     pub(super) fn commit_within(&mut self, budget: u32) -> Result<bool, Fault<F::Error>> {
         let is_due = self.commit_is_due();
         if !self.settled {
@@ -418,7 +437,7 @@ impl<F: Flash> TncIndex<'_, F> {
     pub(super) fn allow_split(&self, leaf: u16) -> Result<(), Fault<F::Error>> {
         let (mut slot, mut splits) = (leaf, 0u8);
         while slot != NO_SLOT
-            && self.arena.node(slot).count() >= self.form.capacity(self.arena.level(slot))
+            && self.arena.node(slot).count() >= self.arena.form.capacity(self.arena.level(slot))
         {
             splits += 1;
             slot = self.arena.parent(slot);

@@ -51,12 +51,12 @@ impl<F: Flash> TncIndex<'_, F> {
         scan.done = true;
         let found = self.next_place(scan)?;
         let Some((leaf, index)) = found else { return Ok(None) };
-        let (node, key_bytes) = (self.arena.node(leaf), self.form.key_bytes);
+        let (node, key_bytes) = (self.arena.node(leaf), self.arena.form.key_bytes);
         let key = node.key(index);
         let before = scan.last.map(|last| last.bytes(key_bytes).cmp(key));
         if before.is_some_and(|before| if scan.downwards { before.is_le() } else { before.is_ge() })
         {
-            let page = PageNumber(self.form.place_of(self.arena.place(leaf)).0);
+            let page = PageNumber(self.arena.form.place_of(self.arena.place(leaf)).0);
             return Err(Fault::Corrupt { page, reason: Damage::KeysOutOfOrder });
         }
         if scan.is_beyond(key) {
@@ -70,7 +70,7 @@ impl<F: Flash> TncIndex<'_, F> {
     /// The leaf of the next record, and its index there.
     fn next_place(&mut self, scan: &TncScan<'_>) -> Result<Option<(u16, usize)>, Fault<F::Error>> {
         let last = scan.last;
-        let key_bytes = self.form.key_bytes;
+        let key_bytes = self.arena.form.key_bytes;
         let from = match &last {
             Some(last) => Bound::Excluded(last.bytes(key_bytes)),
             None if scan.downwards => scan.high,
