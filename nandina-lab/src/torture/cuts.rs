@@ -271,8 +271,8 @@ impl<D: Ground> Runner<D> {
 
 /// A run up to its first cut, from which it continues with each second one.
 enum FirstCut<D> {
-    Plain(Result<Runner<D>, String>),
-    Harsh(Result<harsh::Runner<D>, String>),
+    Plain(Result<Box<Runner<D>>, String>),
+    Harsh(Result<Box<harsh::Runner<D>>, String>),
     /// The run up to there depends on the second cut.
     Apart,
 }
@@ -280,10 +280,11 @@ enum FirstCut<D> {
 impl<D: Ground> FirstCut<D> {
     fn of<S: System>(device: &D, run: CutRun, point: CutPoint) -> Self {
         if run.hardships.any() {
-            return harsh::Runner::first::<S>(device, run, point).map_or(Self::Apart, Self::Harsh);
+            let first = harsh::Runner::first::<S>(device, run, point);
+            return first.map_or(Self::Apart, |runner| Self::Harsh(runner.map(Box::new)));
         }
         let cut = || {
-            let mut runner = Runner::new::<S>(device.clone(), run)?;
+            let mut runner = Box::new(Runner::new::<S>(device.clone(), run)?);
             runner.cut::<S>(point)?;
             Ok(runner)
         };
