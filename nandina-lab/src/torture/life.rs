@@ -94,7 +94,6 @@ impl<D: Ground> Life<D> {
 
     /// Takes RAM for an opening with these options.
     pub fn take_ram<S: System>(&mut self, options: &Options) {
-        self.ram.clear();
-        self.ram.resize(ram_needed::<S>(&self.ground.geometry(), options), 0xA5);
+        self.ram = vec![0xA5; ram_needed::<S>(&self.ground.geometry(), options)];
     }
 }

@@ -3,7 +3,7 @@
 //! A mount from it walks no tree, so it believes the counts. Changes that empty the index, and fill
 //! it again, must end or say what is damaged.
 
-use nandina::flash::{Geometry, PageNumber};
+use nandina::flash::{Flash, Geometry, PageNumber};
 use nandina::node::PageLayout;
 use nandina::store::Description;
 use nandina::{Index, OpenError, Statistics, System, WriteError};
@@ -41,26 +41,39 @@ struct Met {
     damaged: u32,
 }
 
-/// Lets `change` work on the content of each page of a checkpoint, and makes its checksum right.
+/// The pages of checkpoints on a chip.
+fn checkpoint_pages(chip: &Chip, layout: &PageLayout) -> Vec<PageNumber> {
+    let geometry = chip.profile().geometry;
+    let mut chip = chip.clone();
+    let mut frame = vec![0; layout.frame_bytes()];
+    let mut is_part = |&page: &PageNumber| {
+        let (main, spare) = frame.split_at_mut(layout.page_bytes());
+        chip.read(page, main, spare).is_ok()
+            && layout.open(&frame).is_ok_and(|header| header.lowest == 0 && frame[0] == CHECKPOINT)
+    };
+    (0..geometry.pages()).map(PageNumber).filter(&mut is_part).collect()
+}
+
+/// Lets `change` work on the content of these pages of a checkpoint, and makes their checksums
+/// right.
 ///
 /// `change` gets the number of the page's part.
-fn tamper(chip: &mut Chip, layout: &PageLayout, change: impl Fn(u16, &mut [u8])) {
-    let geometry = chip.profile().geometry;
-    let (main_bytes, used) = (geometry.page_bytes as usize, layout.frame_bytes());
-    for page in (0..geometry.pages()).map(PageNumber) {
+fn tamper(
+    chip: &mut Chip,
+    pages: &[PageNumber],
+    layout: &PageLayout,
+    change: impl Fn(u16, &mut [u8]),
+) {
+    let (main_bytes, used) = (layout.page_bytes(), layout.frame_bytes());
+    for &page in pages {
         chip.corrupt_page(page, |main, spare| {
             let mut frame = [&*main, &spare[..used - main_bytes]].concat();
-            let is_part = layout
-                .open(&frame)
-                .is_ok_and(|header| header.lowest == 0 && frame[0] == CHECKPOINT);
-            if is_part {
-                let header = layout.header(&frame);
-                let part = u16::from_le_bytes([frame[2], frame[3]]);
-                change(part, &mut frame[..layout.area_bytes()]);
-                layout.reseal(&mut frame, &header);
-                main.copy_from_slice(&frame[..main_bytes]);
-                spare[..used - main_bytes].copy_from_slice(&frame[main_bytes..]);
-            }
+            let header = layout.header(&frame);
+            let part = u16::from_le_bytes([frame[2], frame[3]]);
+            change(part, &mut frame[..layout.area_bytes()]);
+            layout.reseal(&mut frame, &header);
+            main.copy_from_slice(&frame[..main_bytes]);
+            spare[..used - main_bytes].copy_from_slice(&frame[main_bytes..]);
         });
     }
 }
@@ -107,19 +120,22 @@ fn empty_and_fill<S: System>(index: &mut Index<'_, &mut Chip, S>, met: &mut Met)
     Ok(())
 }
 
+fn layout_of(case: &Case) -> PageLayout {
+    let Geometry { page_bytes, spare_bytes, .. } = case.profile.geometry;
+    PageLayout::new(page_bytes as usize, spare_bytes as usize)
+}
+
 struct Miscounted;
 
 impl Miscounted {
     fn with<S: System>(
         case: &Case,
-        (healthy, ram): (&Chip, &mut [u8]),
+        ((healthy, pages), ram): ((&Chip, &[PageNumber]), &mut [u8]),
         change: impl Fn(u16, &mut [u8]),
         met: &mut Met,
     ) -> Outcome {
-        let Geometry { page_bytes, spare_bytes, .. } = case.profile.geometry;
-        let layout = PageLayout::new(page_bytes as usize, spare_bytes as usize);
         let mut chip = healthy.clone();
-        tamper(&mut chip, &layout, change);
+        tamper(&mut chip, pages, &layout_of(case), change);
         match Index::<_, S>::open(&mut chip, &case.options, ram) {
             Err(OpenError::Corrupt { .. }) => met.refused += 1,
             Err(error) => return Err(format!("it was not opened: {error}")),
@@ -144,6 +160,8 @@ impl Check for Miscounted {
         let case = case.suited::<S>();
         let mut ram = case.ram::<S>();
         let (healthy, is) = checkpointed::<S>(&case, &mut ram)?;
+        let pages = checkpoint_pages(&healthy, &layout_of(&case));
+        let healthy = (&healthy, &pages[..]);
         let mut met = Met::default();
         let (nodes, height) = (is.inner_nodes, u32::from(is.height));
         if !S::DESCRIPTION.directory && height < 3 {
@@ -169,7 +187,7 @@ impl Check for Miscounted {
                         bytes[at..at + 4].copy_from_slice(&count.to_le_bytes());
                     }
                 };
-                Self::with::<S>(&case, (&healthy, &mut ram), set, &mut met)
+                Self::with::<S>(&case, (healthy, &mut ram), set, &mut met)
                     .map_err(|error| format!("{count} {what}: {error}"))?;
             }
         }
@@ -179,7 +197,7 @@ impl Check for Miscounted {
                     bytes[HEIGHT] = height;
                 }
             };
-            Self::with::<S>(&case, (&healthy, &mut ram), set, &mut met)
+            Self::with::<S>(&case, (healthy, &mut ram), set, &mut met)
                 .map_err(|error| format!("height {height}: {error}"))?;
         }
         // Which pages are valid, how often blocks were erased, and what the owner stores.
@@ -192,7 +210,7 @@ impl Check for Miscounted {
                     bytes[place] ^= bits;
                 }
             };
-            Self::with::<S>(&case, (&healthy, &mut ram), set, &mut met)
+            Self::with::<S>(&case, (healthy, &mut ram), set, &mut met)
                 .map_err(|error| format!("byte {place} of part {of} by {bits}: {error}"))?;
         }
         println!("{}: {met:?}", S::DESCRIPTION.key);

@@ -58,8 +58,7 @@ impl<D: Ground> Runner<D> {
         if life.run.hardships.changed && life.was_stopped {
             life.options = changed::<S>(&life.options, &self.device, &mut life.random);
         }
-        self.ram.clear();
-        self.ram.resize(ram_needed::<S>(&self.device.geometry(), &life.options), 0xA5);
+        self.ram = vec![0xA5; ram_needed::<S>(&self.device.geometry(), &life.options)];
         life.options
     }
 
