@@ -60,6 +60,21 @@ fn the_longest_insert_takes_a_twentieth_of_a_commit_at_once() {
     }
 }
 
+/// Blocks of 64 pages, whose commits are smaller, and a chip that is nearly full.
+#[test]
+fn smaller_commits_in_steps_cost_little_more() {
+    for (blocks, buffer, more_percent) in [(256, 0, 1), (256, 1, 4), (40, 0, 2), (40, 1, 10)] {
+        let geometry = Geometry { blocks, pages_per_block: 64, ..WIDE.geometry };
+        let profile = Profile { geometry, ..TINY };
+        let options = OPTIONS.arena_bytes(600 * NODE).journal_pages(1000).write_buffer(buffer);
+        let at_once = cost(profile, &options.commit_step(AT_ONCE), random_inserts());
+        let steps = cost(profile, &options, random_inserts());
+        println!("{blocks} blocks, buffer of {buffer}: at once {at_once:?}, in steps {steps:?}");
+        assert!(blocks < 256 || at_once.most >= 65 && steps.most <= 8, "{at_once:?} {steps:?}");
+        assert!(steps.programs * 100 <= at_once.programs * (100 + more_percent), "{steps:?}");
+    }
+}
+
 /// Rising keys, random ones, removals of neighbours, and random removals take turns.
 fn turns(length: u32) -> impl Iterator<Item = Change> {
     let mut numbers = Numbers(4);
