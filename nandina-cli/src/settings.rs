@@ -44,7 +44,8 @@ pub struct Settings {
     /// Pages of the journal of tnc from one commit to the next [default: 128]
     #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..))]
     journal_pages: Option<u32>,
-    /// Pages of a commit of tnc that one change writes; more than it has: all at once [default: 2]
+    /// Pages of a commit of tnc that one change writes; more than it has: all at once [default: 4,
+    /// or a thirty-second of the largest commit, and all at once if these are fewer than 16 steps]
     #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..))]
     commit_step: Option<u32>,
     /// The most leaves of rosette, each of which takes RAM [default: as many as the chip allows]
