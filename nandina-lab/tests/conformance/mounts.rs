@@ -3,8 +3,6 @@
 //! Where it compares the tree of the checkpoint with the current one, it finds exactly what
 //! changed.
 
-use std::ops::Range;
-
 use nandina::flash::profile::{NOR, SLC};
 use nandina::store::Description;
 use nandina::{Index, Moves, System, WriteError};
@@ -20,24 +18,6 @@ const READS_MAX: u64 = 300;
 
 struct Reads;
 
-impl Reads {
-    /// A new chip with `records` records.
-    fn begun<S: System>(case: &Case, records: u32, ram: &mut [u8]) -> Result<Chip, String> {
-        let mut chip = Chip::new(case.profile);
-        let mut index = Index::<_, S>::format(&mut chip, &case.options, ram).map_err(text)?;
-        Self::insert(&mut index, 0..records)?;
-        drop(index);
-        Ok(chip)
-    }
-
-    fn insert<S: System>(index: &mut Index<'_, &mut Chip, S>, mut turns: Range<u32>) -> Outcome {
-        turns.try_for_each(|turn| {
-            let number = turn.wrapping_mul(0x9E37_79B1);
-            index.insert(&key(number), &value(number, 0)).map(drop).map_err(text)
-        })
-    }
-}
-
 impl Check for Reads {
     fn concerns(&self, system: &Description) -> bool {
         system.checkpoints
@@ -46,22 +26,18 @@ impl Check for Reads {
     fn run<S: System + 'static>(&self) -> Outcome {
         let mut reads = Vec::new();
         for blocks in [256, 1024] {
-            // The first records are inserted once for both intervals of checkpoints.
-            let (first, records) = (blocks * 90, blocks * 100);
-            let mut begun = None;
             for checkpoints in [None, Some(4), Some(1)] {
                 let mut case = Case::new(SLC.with_blocks(blocks));
                 case.options.checkpoints = checkpoints;
                 let case = case.suited::<S>();
+                let mut chip = Chip::new(case.profile);
                 let mut ram = case.ram::<S>();
-                let mut chip = match begun.take() {
-                    Some(chip) => chip,
-                    None => Self::begun::<S>(&case, first, &mut ram)?,
-                };
-                begun = (checkpoints == Some(4)).then(|| chip.clone());
                 let mut index =
-                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
-                Self::insert(&mut index, first..records)?;
+                    Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+                for number in 0..blocks * 100 {
+                    let number = number.wrapping_mul(0x9E37_79B1);
+                    index.insert(&key(number), &value(number, 0)).map_err(text)?;
+                }
                 let found = index.statistics();
                 if checkpoints == Some(1) {
                     index.close();
