@@ -1,6 +1,6 @@
 //! The header of a page, with the settings of its index.
 //!
-//! It is read here only.
+//! Nothing is written here.
 
 use core::ops::Deref;
 

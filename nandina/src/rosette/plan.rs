@@ -75,7 +75,7 @@ pub(super) fn planned(
         get: Cost { reads: 1, programs: 0, erases: 0 },
         change,
         change_after_cuts: after_cuts,
-        close: ending_cost(0, block_pages, options.verify, reads_by_erase),
+        close: ending_cost((0, parts > 0), block_pages, options.verify, reads_by_erase),
         gc_step_least: move_cost(options.verify, reads_by_erase)
             + if parts > 0 { checkpoint::cost(parts, block_pages, options.verify) } else { 0 },
     })

@@ -230,8 +230,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
 
     /// Finds the newest root, and decides which pages count.
     ///
-    /// It is that of the newest format, or of the one before if the root of that is torn: then
-    /// `newest` becomes a block of that one. `marks` is as for
+    /// If the root of the newest format is torn, the root of the format before it is found, and
+    /// `newest` becomes a block of that format. `marks` is as for
     /// [`decide_on_torn`](Self::decide_on_torn).
     pub(super) fn find_newest_root(
         &mut self,

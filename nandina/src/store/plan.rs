@@ -142,12 +142,12 @@ fn planned<S: Placement>(
         change_after_cuts: after_cuts.and(waiting, change),
         close: S::Kind::close_cost(
             ending_cost(
-                if S::Kind::CHECKPOINTS_END_SESSIONS { parts } else { 0 },
+                if S::Kind::CHECKPOINTS_END_SESSIONS { (parts, false) } else { (0, has_area) },
                 block_pages,
                 options.verify,
                 wear.reads_by_erase(),
             ),
-            after_cuts,
+            if parts > 0 { after_cuts } else { Cost::default() },
         ),
         gc_step_least: move_cost(
             tree.height,

@@ -271,8 +271,9 @@ impl System for Tnc {
         let after_cuts = path.and(2, whole).and(3, spare).and(rounds(short), collected);
         let nodes = if fits { size.inner_nodes } else { geometry.pages() };
         let journal = u64::from(form::journal_max(options));
-        let beside = means.blocks_beside(size.height);
-        let journal_blocks = journal / block + u64::from(beside) + 2;
+        // A lower tree may have steps where the planned one has none.
+        let beside = (1..=size.height).map(|height| means.blocks_beside(height)).max();
+        let journal_blocks = journal / block + u64::from(beside.unwrap_or(0)) + 2;
         // Where the last commit may be torn, the blocks of the journal are looked for three times,
         // and three pages of an erased block are read.
         let reads = 9 * blocks * (journal_blocks + 2)
@@ -297,7 +298,7 @@ impl System for Tnc {
             change_after_cuts: checked_cost(after_cuts, checked),
             // The commit and garbage collection come before a checkpoint.
             close: ending_cost(
-                parts,
+                (parts, false),
                 block_pages,
                 options.verify,
                 wear_of(options).reads_by_erase(),

@@ -292,7 +292,11 @@ impl<F: Flash> TncIndex<'_, F> {
             self.take_step(changes)?;
         }
         self.set_limits();
-        gc::make_room(self, !self.drains || self.is_drained())
+        let collects = !self.drains || self.is_drained();
+        gc::make_room(self, collects)?;
+        // What was to be moved has been, or has become garbage meanwhile.
+        self.drains &= !collects;
+        Ok(())
     }
 
     /// Writes a step of the next commit, if one is due before this many changes.

@@ -97,9 +97,16 @@ impl Bounds<'_> {
 
 /// What it costs to end a session with a page, and a checkpoint before it.
 ///
-/// That has `parts` pages, or 0. No block fails. The root is read before the page is programmed.
-pub const fn ending_cost(parts: u32, block_pages: u32, verify: bool, reads_by_erase: u32) -> Cost {
+/// The checkpoint has `parts` pages; 0 means none. `voids` says whether the page may make an
+/// earlier checkpoint void. No block fails. The root is read before the page is programmed.
+pub const fn ending_cost(
+    (parts, voids): (u32, bool),
+    block_pages: u32,
+    verify: bool,
+    reads_by_erase: u32,
+) -> Cost {
     let erases = match parts {
+        0 if voids => 1 + checkpoint::VOIDING,
         0 => 1,
         _ => 1 + erases_max(parts.div_ceil(block_pages)),
     };

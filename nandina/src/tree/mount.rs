@@ -180,7 +180,10 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     pub(crate) fn mount_from_blocks(&mut self, newest: &mut Newest) -> Result<(), Fault<F::Error>> {
         self.unexplained_pages = 0;
         self.from_checkpoint = false;
-        self.expect_ours(newest)?;
+        if !newest.is_ours {
+            // Perhaps a format was cut, and this is its torn root.
+            self.before_torn_format(newest)?;
+        }
         self.space.log.keep_newest(newest.block);
         S::Kind::recover(self, newest)
     }

@@ -265,7 +265,8 @@ pub type Found = (usize, Range<usize>);
 pub trait WritePolicy: Kind {
     /// Finds the tree on the chip and makes it the current one.
     ///
-    /// `newest` is the newest block of the index. Nothing is written. Pages that may be
+    /// `newest` is the newest block of the index, or becomes that if a format was cut. Nothing is
+    /// written. Pages that may be
     /// torn, and blocks that the tree before the last commit needs, are noted for
     /// [`settle`](Self::settle).
     fn recover<F: Flash, S: Placement<Kind = Self>>(
@@ -497,9 +498,9 @@ pub trait WritePolicy: Kind {
     /// The most that closing the index costs.
     ///
     /// `ending` is the cost of what ends a session, with the checkpoint if that is part of it.
-    /// `after_cuts` is the most that a change costs after cuts.
-    fn close_cost(ending: Cost, after_cuts: Cost) -> Cost {
-        let _ = after_cuts;
+    /// `collecting` is the most that making room for the checkpoint costs.
+    fn close_cost(ending: Cost, collecting: Cost) -> Cost {
+        let _ = collecting;
         ending
     }
 }

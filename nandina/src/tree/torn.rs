@@ -19,23 +19,25 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
 
     /// Makes `newest` the newest block from before a format that was cut.
     ///
-    /// It is the block of that format's root, which is its first page and torn: one read saw it,
-    /// and another one does not.
+    /// Before the call, `newest` is the block of that format's root, which is its first page and
+    /// torn: one read saw it, and another one does not. Several formats may have been cut so.
     ///
-    /// Otherwise there is no root. Cost: at most [`LOOKS`] reads, and one for each block.
+    /// Otherwise there is no root. Cost: for each of them at most [`LOOKS`] reads, and one for each
+    /// block.
     #[inline(never)]
     pub(crate) fn before_torn_format(
         &mut self,
         newest: &mut Newest,
     ) -> Result<(), Fault<F::Error>> {
-        if !self.space.log.is_steady(self.space.log.page_at(newest.block, 0))? {
+        while !self.space.log.is_steady(self.space.log.page_at(newest.block, 0))? {
             covered!("the root of a format is torn");
-            if let Some(older) = self.survey_newest(newest.age(), None)? {
-                self.expect_ours(&older)?;
-                *newest = older;
+            let Some(older) = self.survey_newest(newest.age(), None)? else { break };
+            *newest = older;
+            if newest.is_ours {
                 return Ok(());
             }
         }
+        self.expect_ours(newest)?;
         Err(self.no_root()?)
     }
 

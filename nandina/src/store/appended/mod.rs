@@ -129,8 +129,8 @@ impl WritePolicy for Appends {
         cost
     }
 
-    fn close_cost(ending: Cost, after_cuts: Cost) -> Cost {
+    fn close_cost(ending: Cost, collecting: Cost) -> Cost {
         // Garbage may be collected for the block of the first checkpoint.
-        ending.and(1, after_cuts)
+        ending.and(1, collecting)
     }
 }

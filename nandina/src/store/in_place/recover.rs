@@ -41,7 +41,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
     /// Finds every node of an index that is replaced in place.
     ///
     /// Pages that turn out to be torn do not count. Returns the settings of the root, if there
-    /// is one; if they are others than those of this index, nothing else is known about it.
+    /// is one; if they differ from those of this index, nothing else is known about it.
     pub(super) fn recover_in_place(&mut self) -> Result<Option<Medium>, Fault<F::Error>> {
         self.torn.forget();
         loop {
@@ -86,7 +86,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         Ok(Some(medium))
     }
 
-    /// The page that holds the root, and its header.
+    /// The page that holds the root, its header and its settings.
     pub(super) fn root_in_place(&mut self) -> Result<Option<Current>, Fault<F::Error>> {
         self.space.log.blocks.forget_valid();
         self.space.find_logical_page(ROOT_PAGE, None, self.torn.excluded())

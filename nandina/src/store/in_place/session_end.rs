@@ -21,7 +21,7 @@ pub(super) struct End {
 }
 
 impl End {
-    /// The end that a session page describes, if it is one with such settings.
+    /// The end that a session page with this header describes, if it is one.
     pub fn read(medium: &Medium, header: &PageHeader, area: &[u8]) -> Option<Self> {
         let end = area.len().checked_sub(END_BYTES).map(|at| &area[at..])?;
         let is_end = header.ends_session() && medium.replaced;
