@@ -243,6 +243,49 @@ impl Check for TornFormat {
     }
 }
 
+/// A format of other settings was cut, and its torn first page comes and goes.
+///
+/// The index from before is opened whether a mount sees that page at first, later, or never.
+struct TornFormatOfOthers;
+
+impl Check for TornFormatOfOthers {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let case = Case::new(LONG).suited::<S>();
+        let mut other = Case::new(LONG);
+        other.options.value_bytes += 4;
+        let other = other.suited::<S>();
+        let mut ram = vec![0; case.ram::<S>().len().max(other.ram::<S>().len())];
+        for records in 20..40 {
+            let mut chip = filled::<S>(&case, records, &mut ram)?;
+            // Behind its first page the older index is gone.
+            chip.left.set(Some(0));
+            if format_on::<S>(&mut chip, &other.options, &mut ram).map(drop).is_ok() {
+                return Err("the format programmed nothing".into());
+            }
+            // Nothing can be settled, so a mount begins once more.
+            (chip.worn, chip.shown) = (0..u32::MAX, Shown::Both);
+            for _ in 0..8 {
+                chip.skip();
+                let found = open_on::<S>(&mut chip, &case.options, &mut ram);
+                let found = found.map(|index| index.len()).map_err(text)?;
+                if found != records {
+                    return Err(format!("{found} of {records} records"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_torn_format_of_other_settings_leaves_the_old_index() {
+    for_every_system(&TornFormatOfOthers);
+}
+
 /// Opens an index that has `records` records or none, with at most `bound` reads.
 fn opened_within<S: System>(
     chip: &mut Torn,
