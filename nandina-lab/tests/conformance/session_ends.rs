@@ -2,8 +2,8 @@
 //!
 //! Each mount may see the torn pages as they were, by turns, or as they should have become. In the
 //! last case they are whole from then on, because a mount takes a page for whole after 24 equal
-//! reads. Whatever it sees, every acknowledged change must be found, and none may come back that a
-//! mount found not to be made.
+//! reads. In every case an index contains every acknowledged change, and no change comes back that
+//! an earlier mount left out.
 
 use std::collections::BTreeMap;
 

@@ -65,12 +65,7 @@ impl<F: Flash> Log<'_, F> {
         &mut self,
         block: BlockNumber,
     ) -> Result<Option<PageHeader>, Fault<F::Error>> {
-        for place in 0..(1 + LOST_MAX).min(self.block_pages()) {
-            if let Ok(header) = self.read_raw(self.page_at(block, place), 0)? {
-                return Ok(Some(header));
-            }
-        }
-        Ok(None)
+        Ok(self.read_first(block)?.then(|| self.header(0)))
     }
 
     /// Whether the chip has marked `block` as bad.
@@ -82,12 +77,17 @@ impl<F: Flash> Log<'_, F> {
     ///
     /// Cost: one read, or a few.
     pub fn first_sequence(&mut self, block: BlockNumber) -> Result<Option<u64>, Fault<F::Error>> {
+        Ok(self.read_first(block)?.then(|| self.sequence_in(0)))
+    }
+
+    /// Reads the first readable page of `block` into page buffer 0, if there is one.
+    fn read_first(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
         for place in 0..(1 + LOST_MAX).min(self.block_pages()) {
             if self.read_page(self.page_at(block, place), 0)?.is_ok() {
-                return Ok(Some(self.sequence_in(0)));
+                return Ok(true);
             }
         }
-        Ok(None)
+        Ok(false)
     }
 
     /// The sequence number of the page that `frame` holds.

@@ -219,6 +219,22 @@ impl<F: Flash> Log<'_, F> {
         Ok(())
     }
 
+    /// Checks the settings that a survey found in the newest block.
+    ///
+    /// Returns `false` if they differ and its first page is not steady: then it is the torn root of
+    /// a format that was cut. Cost: [`LOOKS`](super::LOOKS) reads at most, if they differ.
+    pub fn check_newest(
+        &mut self,
+        newest: &Newest,
+        medium: &Medium,
+    ) -> Result<bool, OpenError<F::Error>> {
+        let checked = self.check_medium(medium);
+        if checked.is_err() && !self.is_steady(self.page_at(newest.block, 0))? {
+            return Ok(false);
+        }
+        checked.map(|()| true)
+    }
+
     /// The error for a medium with other settings than those of the log.
     pub fn check_medium<E>(&self, found: &Medium) -> Result<(), OpenError<E>> {
         let expected = &self.medium;

@@ -89,12 +89,7 @@ impl<F: Flash> Leaves<'_, F> {
             let survey = self.survey(limit)?;
             highest = highest.max(survey.checkpoints);
             let (first, medium) = survey.expect(self.log.medium.system)?;
-            let checked = self.log.check_medium(medium);
-            if checked.is_err() {
-                if self.log.is_steady(self.log.page_at(first.block, 0))? {
-                    return checked;
-                }
-                // It is the torn root of a format that was cut.
+            if !self.log.check_newest(first, medium)? {
                 limit = limit.min(first.sequence);
                 continue;
             }

@@ -61,11 +61,7 @@ impl<F: Flash> TncIndex<'_, F> {
         }
         let survey = self.space.survey(END, None)?;
         let (newest, medium) = survey.expect(self.space.log.medium.system)?;
-        let checked = self.space.log.check_medium(medium);
-        // A page that is not steady is the torn root of a format that was cut.
-        if checked.is_err() && self.space.log.is_steady(self.space.log.page_at(newest.block, 0))? {
-            checked?;
-        }
+        self.space.log.check_newest(newest, medium)?;
         self.mount_from(survey.newest).map_err(|fault| self.refusal(fault))?;
         Ok(self.settle_torn()?)
     }

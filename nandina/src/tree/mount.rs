@@ -72,11 +72,7 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     pub(crate) fn newest_page(&mut self) -> Result<Newest, OpenError<F::Error>> {
         let survey = self.space.survey(END, None)?;
         let (newest, medium) = survey.expect(self.space.log.medium.system)?;
-        let checked = self.space.log.check_medium(medium);
-        // A page that is not steady is the torn root of a format that was cut.
-        if checked.is_err() && self.space.log.is_steady(self.space.log.page_at(newest.block, 0))? {
-            checked?;
-        }
+        self.space.log.check_newest(newest, medium)?;
         Ok(*newest)
     }
 

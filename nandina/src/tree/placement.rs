@@ -266,9 +266,8 @@ pub trait WritePolicy: Kind {
     /// Finds the tree on the chip and makes it the current one.
     ///
     /// `newest` is the newest block of the index, or becomes that if a format was cut. Nothing is
-    /// written. Pages that may be
-    /// torn, and blocks that the tree before the last commit needs, are noted for
-    /// [`settle`](Self::settle).
+    /// written. Pages that may be torn, and blocks that the tree before the last commit needs, are
+    /// noted for [`settle`](Self::settle).
     fn recover<F: Flash, S: Placement<Kind = Self>>(
         index: &mut TreeIndex<'_, F, S>,
         newest: &mut Newest,
