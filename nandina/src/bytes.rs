@@ -5,11 +5,20 @@
 use core::cmp::Ordering;
 
 pub const fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+    u16::from_le_bytes(array_at(bytes, at))
 }
 
 pub const fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    u32::from_le_bytes(array_at(bytes, at))
+}
+
+/// The bytes from `at`: one check, where an index for each byte would be one for each.
+const fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let (_, rest) = bytes.split_at(at);
+    match rest.first_chunk() {
+        Some(&array) => array,
+        None => panic!("integer behind the end"),
+    }
 }
 
 /// The position of `key` among `count` ascending keys (`Ok`).
@@ -54,14 +63,11 @@ impl<B: AsMut<[u8]>> Bits<B> {
 
 /// Whether every byte is 0xFF, as after an erase.
 ///
-/// It is called for each page that a mount reads as erased, so it compares words.
+/// It is called for each page that a mount reads as erased, so it compares 16 bytes at once.
 pub fn is_erased(bytes: &[u8]) -> bool {
-    let mut chunks = bytes.chunks_exact(16);
-    let whole = chunks.all(|chunk| {
-        let words = (0..4).map(|word| u32_at(chunk, 4 * word));
-        words.fold(u32::MAX, |all, word| all & word) == u32::MAX
-    });
-    whole && chunks.remainder().iter().all(|&byte| byte == 0xFF)
+    let (chunks, rest) = bytes.as_chunks();
+    chunks.iter().all(|&chunk| u128::from_ne_bytes(chunk) == u128::MAX)
+        && rest.iter().all(|&byte| byte == 0xFF)
 }
 
 /// How many of the bits from `from` to before `to` are set.

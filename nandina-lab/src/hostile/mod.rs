@@ -26,8 +26,9 @@ const RECORDS: u32 = 90;
 /// Chip operations after which the use of a medium counts as an endless loop.
 ///
 /// A use makes at most 240 changes. Each of them may find damage, after which the index is mounted
-/// again: that takes up to a thousand reads of this chip of 64 pages.
-const OPERATIONS_MAX: u64 = 400_000;
+/// again. That mount looks at the 64 pages of this chip, in two rounds, as often as at pages of
+/// which it does not know whether they are torn: 24 times, and a few times more to find them.
+const OPERATIONS_MAX: u64 = 240 * 64 * 2 * (24 + 2);
 
 /// The content of the medium before it is damaged.
 #[derive(Clone, Copy, PartialEq, Eq)]
