@@ -12,7 +12,7 @@ pub const fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(array_at(bytes, at))
 }
 
-/// The bytes from `at`: one check, where an index for each byte would be one for each.
+/// The bytes from `at`. An index for each byte would be checked once for each.
 const fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let (_, rest) = bytes.split_at(at);
     match rest.first_chunk() {
