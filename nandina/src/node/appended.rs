@@ -219,7 +219,10 @@ pub fn unpack(area: &mut [u8], shape: &Shape) -> Result<(), NoNode> {
         // The sorted records occupy only slots that were already examined.
         tags::set_tag(area, shape, slot, slot as u16);
         let (sorted, rest) = area.split_at(shape.at(slot));
-        let found = Node::sorted(sorted, *shape, count).search(&rest[..shape.key_bytes()]);
+        let (node, key) = (Node::sorted(sorted, *shape, count), &rest[..shape.key_bytes()]);
+        // The records programmed with the page come in order.
+        let is_highest = count.checked_sub(1).is_none_or(|last| node.key(last) < key);
+        let found = if is_highest { Err(count) } else { node.search(key) };
         let (from, to) = (shape.at(slot), shape.at(slot + 1));
         match found {
             Ok(index) => {
