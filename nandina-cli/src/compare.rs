@@ -13,12 +13,12 @@ use nandina_lab::workload::kernel_compile::Parameters;
 use nandina_lab::workload::{by_name, ubifs};
 use nandina_lab::{LabError, input, trace};
 
-use crate::arguments::size;
 use crate::choose::{HybridSettings, device, layers, systems};
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 use crate::settings::Settings;
 use crate::tables;
+use crate::values::size;
 use crate::workload::{kernel, unpacked};
 
 #[derive(Args)]

@@ -22,6 +22,7 @@ mod tables;
 mod torture;
 mod trace;
 mod usage;
+mod values;
 mod wear;
 mod workload;
 

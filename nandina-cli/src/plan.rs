@@ -11,11 +11,11 @@ use nandina_lab::fit::{Misfit, misfit};
 use nandina_lab::systems::visit;
 use serde_json::{Value, json};
 
-use crate::arguments::size;
 use crate::choose::{device, systems};
 use crate::output::{print, print_json};
 use crate::settings::Settings;
 use crate::tables;
+use crate::values::size;
 
 #[derive(Args)]
 pub struct Arguments {

@@ -9,11 +9,11 @@ use nandina_lab::replay::{
     readings_on_chip, replay, replay_on_chip,
 };
 
-use crate::arguments::victims;
 use crate::choose::{HybridSettings, device, layers};
 use crate::output::{print, print_json};
 use crate::tables::table;
 use crate::trace::{Input, bytes};
+use crate::values::victims;
 
 #[derive(Args)]
 pub struct Replay {

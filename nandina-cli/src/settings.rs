@@ -6,7 +6,7 @@ use nandina::{Options, Validity, Victims};
 use nandina_lab::LabError;
 use nandina_lab::systems::SYSTEMS;
 
-use crate::arguments::{size, validity, victims};
+use crate::values::{size, validity, victims};
 
 #[derive(Args)]
 pub struct Settings {

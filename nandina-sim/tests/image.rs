@@ -224,7 +224,10 @@ fn each_kind_of_wrong_file_is_told_from_the_others() {
     assert!(matches!(refusal(&path, b""), ImageErrorKind::NotAnImage));
     assert!(matches!(refusal(&path, b"time,temperature\n1,20\n"), ImageErrorKind::NotAnImage));
     assert!(matches!(refusal(&path, &with(0, 1)), ImageErrorKind::NotAnImage));
-    assert!(matches!(refusal(&path, &with(8, 3)), ImageErrorKind::Version { found: 2 }));
+    assert!(matches!(
+        refusal(&path, &with(8, 3)),
+        ImageErrorKind::Version { expected: 1, found: 2 }
+    ));
     for length in [8, 19, 25, 5000, bytes.len() - 1, bytes.len() + 1] {
         let mut bytes = bytes.clone();
         bytes.resize(length, 0);

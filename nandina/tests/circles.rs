@@ -1,8 +1,8 @@
 //! Files of the library import each other in one direction only.
 //!
-//! A file that can be read without knowing who uses it can be learned alone. What counts is `use`:
-//! the file that defines a name is found through the modules that pass it on. That a module declares
-//! the files in its folder is no import.
+//! A file that can be read without knowing who uses it can be learned alone. What counts are `use`
+//! and paths in code: the file that defines a name is found through the modules that pass it on.
+//! That a module declares the files in its folder is no import.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -72,6 +72,25 @@ fn expand(path: &str, into: &mut Vec<String>) {
     }
 }
 
+/// The paths within the library that code names without importing them.
+fn inline(text: &str) -> Vec<String> {
+    let code = text.lines().map(|line| line.split("//").next().unwrap());
+    let mut paths = Vec::new();
+    for line in code.filter(|line| !line.contains("use ")) {
+        for (at, _) in line.match_indices("crate::").chain(line.match_indices("super::")) {
+            // The rest of `$crate::`, of `super::super::` and of names.
+            let before = line[..at].chars().next_back();
+            if before.is_some_and(|c| c.is_alphanumeric() || "_:$".contains(c)) {
+                continue;
+            }
+            let is_part = |c: &char| c.is_alphanumeric() || "_:".contains(*c);
+            let path: String = line[at..].chars().take_while(is_part).collect();
+            paths.push(path.trim_end_matches(':').to_owned());
+        }
+    }
+    paths
+}
+
 /// The modules whose definitions the module `own` imports.
 fn imports(own: &str, text: &str, sources: &Sources) -> BTreeSet<String> {
     let mut paths = Vec::new();
@@ -79,6 +98,7 @@ fn imports(own: &str, text: &str, sources: &Sources) -> BTreeSet<String> {
         let words: Vec<_> = statement.split(';').next().unwrap().split_whitespace().collect();
         expand(&words.join(" "), &mut paths);
     }
+    paths.extend(inline(text));
     let mut found = BTreeSet::new();
     for path in paths {
         let mut parts: Vec<&str> = path.split("::").collect();
@@ -176,7 +196,11 @@ fn a_circle_through_a_module_that_passes_a_name_on_is_found() {
         file("tree::walk", "\npub const STEP: u8 = 1;\npub struct Walk;\n"),
     ]);
     assert_eq!(circle(&graph(&sources)), None);
-    sources.insert("tree::walk".to_owned(), "\nuse super::Node;\npub struct Walk;\n".to_owned());
-    let found = circle(&graph(&sources)).unwrap();
-    assert_eq!(found, ["tree::node", "tree::walk"]);
+    for back in
+        ["use super::Node;", "fn step() -> super::Node {}", "type Step = crate::tree::Node;"]
+    {
+        sources.insert("tree::walk".to_owned(), format!("\n{back}\npub struct Walk;\n"));
+        let found = circle(&graph(&sources)).unwrap();
+        assert_eq!(found, ["tree::node", "tree::walk"], "{back}");
+    }
 }

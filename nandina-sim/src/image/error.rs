@@ -36,6 +36,8 @@ pub enum ImageErrorKind {
     NotAnImage,
     /// An image of another version.
     Version {
+        /// Version that can be read.
+        expected: u32,
         /// Version of the file.
         found: u32,
     },
@@ -89,8 +91,8 @@ impl fmt::Display for ImageErrorKind {
             Self::NotAnImage => {
                 f.write_str("this is no chip image: it does not begin with the bytes of one")
             }
-            Self::Version { found } => {
-                write!(f, "the image has version {found}, version {} was expected", super::VERSION)
+            Self::Version { expected, found } => {
+                write!(f, "the image has version {found}, version {expected} was expected")
             }
             Self::Length { expected, found } => {
                 write!(f, "the image has {found} bytes, {expected} were expected")

@@ -21,7 +21,7 @@ use super::{ImageErrorKind, Labels};
 use crate::Chip;
 
 /// Version of the format.
-pub const VERSION: u32 = 1;
+const VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"NdChip\r\n";
 const HEADER_BYTES: usize = 20;
@@ -87,7 +87,7 @@ pub fn read(file: &mut File) -> Result<(Chip, Labels), ImageErrorKind> {
         u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
     };
     if number(8) != VERSION {
-        return Err(ImageErrorKind::Version { found: number(8) });
+        return Err(ImageErrorKind::Version { expected: VERSION, found: number(8) });
     }
     let (bytes, stored) = (number(12), number(16));
     if bytes > DESCRIPTION_MAX || pages_at(bytes.into()) > found {

@@ -21,7 +21,6 @@ use std::path::{Path, PathBuf};
 use nandina::flash::Profile;
 
 use crate::Chip;
-use format::VERSION;
 use lock::Lock;
 
 /// Names and texts that the owner of an image keeps beside the chip.

@@ -261,8 +261,12 @@ impl<E> From<Fault<E>> for OpenError<E> {
 pub(crate) const SYSTEM_NUMBER: &str = "system number";
 
 /// A system by its name, or by its number if this library has no such system.
-fn system(f: &mut fmt::Formatter<'_>, number: u32) -> fmt::Result {
-    match u8::try_from(number).ok().and_then(crate::store::key_of) {
+fn system(
+    f: &mut fmt::Formatter<'_>,
+    number: u32,
+    key_of: fn(u8) -> Option<&'static str>,
+) -> fmt::Result {
+    match u8::try_from(number).ok().and_then(key_of) {
         Some(key) => write!(f, "system {key}"),
         None => write!(f, "system number {number}, which is not known"),
     }
@@ -272,8 +276,15 @@ fn worn_out(f: &mut fmt::Formatter<'_>, bad_blocks: u32) -> fmt::Result {
     write!(f, "the device is worn out: {bad_blocks} blocks are bad, more than were in reserve")
 }
 
-impl<E: fmt::Display> fmt::Display for OpenError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl<E: fmt::Display> OpenError<E> {
+    /// Writes the message.
+    ///
+    /// `key_of` returns the key of the system with a number on the medium.
+    pub(crate) fn message(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        key_of: fn(u8) -> Option<&'static str>,
+    ) -> fmt::Result {
         match self {
             Self::Device(error) => write!(f, "the device failed: {error}"),
             Self::RamTooSmall { needed, given } => {
@@ -298,9 +309,9 @@ impl<E: fmt::Display> fmt::Display for OpenError<E> {
             ),
             Self::Mismatch { setting: SYSTEM_NUMBER, found, expected } => {
                 f.write_str("the medium was made with ")?;
-                system(f, *found)?;
+                system(f, *found, key_of)?;
                 f.write_str(", not ")?;
-                system(f, *expected)
+                system(f, *expected, key_of)
             }
             Self::Mismatch { setting, found, expected } => {
                 write!(f, "the medium was made with {setting} {found}, not {expected}")
@@ -350,6 +361,5 @@ impl<E: fmt::Display> fmt::Display for WriteError<E> {
     }
 }
 
-impl<E: fmt::Debug + fmt::Display> core::error::Error for OpenError<E> {}
 impl<E: fmt::Debug + fmt::Display> core::error::Error for ReadError<E> {}
 impl<E: fmt::Debug + fmt::Display> core::error::Error for WriteError<E> {}

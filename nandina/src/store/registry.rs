@@ -1,7 +1,10 @@
 //! The registry of systems: every test, benchmark and report covers all of them.
 
+use core::fmt;
+
 use super::{BTree, Mu, Rosette, Tnc, Vm, VmOw, Wandering, Wpcb};
 use crate::engine::System;
+use crate::error::OpenError;
 
 /// An action that runs with a system selected by its key.
 pub trait Visitor {
@@ -52,3 +55,12 @@ macro_rules! registry {
 }
 
 registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, Tnc];
+
+/// It is here because the message names systems.
+impl<E: fmt::Display> fmt::Display for OpenError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.message(f, key_of)
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> core::error::Error for OpenError<E> {}

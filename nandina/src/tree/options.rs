@@ -57,7 +57,7 @@ impl Options {
             pages_per_block: chip.geometry.pages_per_block as u16,
             checkpoints: self.checkpoints.is_some(),
             replaced: <S::Kind as Kind>::REPLACES && self.checkpoints.is_some(),
-            appended: S::DESCRIPTION.appends,
+            appended: <S::Kind as Kind>::APPENDS,
             atomic: <S::Kind as Kind>::REPLACES && chip.atomic,
         }
     }

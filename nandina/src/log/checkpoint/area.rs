@@ -3,12 +3,12 @@
 //! Where a checkpoint fits in a block, that block holds one after another. Where it does not, each
 //! has blocks of its own, which its anchor names in order. Nothing is written here.
 
-use super::page::{Kind, anchored_block};
+use super::page::{Kind, PREFIX_BYTES, Prefix, anchored_block};
 use super::{ANCHORS, Checkpoints};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, Geometry, PageNumber};
 use crate::log::Log;
-use crate::node::PageLayout;
+use crate::node::{PageHeader, PageLayout};
 
 /// The most blocks of a checkpoint.
 pub const AREA_MAX: usize = 32;
@@ -37,7 +37,7 @@ pub(super) const fn blocks_for(
     block_pages: u32,
 ) -> Option<u32> {
     let blocks = parts.div_ceil(block_pages as usize);
-    let is_named = super::page::PREFIX_BYTES + 4 * blocks <= layout.area_bytes();
+    let is_named = PREFIX_BYTES + 4 * blocks <= layout.area_bytes();
     let fits = blocks <= AREA_MAX && parts <= u16::MAX as usize && is_named;
     let area = area_blocks(blocks as u32);
     let there = geometry.blocks > area && (blocks == 1 || geometry.blocks / 4 >= area);
@@ -53,8 +53,9 @@ pub(super) struct Area {
 impl Checkpoints {
     /// Bounds the next checkpoints by one block, if they may have more.
     ///
-    /// One that does not fit is not written then. An index may be too full for the blocks of a
-    /// larger one, because it was filled with a smaller table. Returns whether it did anything.
+    /// Then a checkpoint that does not fit is not written. An index may be too full for the blocks
+    /// of a larger checkpoint, because it was filled with a smaller table. Returns whether anything
+    /// changed.
     pub const fn shrink(&mut self) -> bool {
         let shrinks = self.blocks > 1;
         if shrinks {
@@ -102,9 +103,9 @@ impl Place {
         Self { anchor, block: (block, 0), first }
     }
 
-    /// The page of `part`, or `None` if the anchor cannot be read any more.
+    /// The page of `part`, or `None` if the anchor can no longer be read.
     ///
-    /// Cost: a read if it lies in another block than the part before.
+    /// Cost: a read if it lies in another block than the previous part.
     pub(super) fn page_of<F: Flash>(
         &mut self,
         log: &mut Log<'_, F>,
@@ -127,10 +128,22 @@ fn block_named<F: Flash>(
     anchor: PageNumber,
     which: u32,
 ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
-    let found = super::find::area_page(log, anchor)?;
+    let found = area_page(log, anchor)?;
     if found.is_none_or(|(_, prefix)| prefix.kind != Kind::Anchor) {
         return Ok(None);
     }
     let area_bytes = log.layout().area_bytes();
     Ok(anchored_block(&log.frames.bytes(0)[..area_bytes], which, &log.geometry()))
+}
+
+/// Reads a page into page buffer 0 if it is a page of checkpoints of this index.
+pub(super) fn area_page<F: Flash>(
+    log: &mut Log<'_, F>,
+    page: PageNumber,
+) -> Result<Option<(PageHeader, Prefix)>, Fault<F::Error>> {
+    let header = match log.read_raw(page, 0)? {
+        Ok(header) if header.lowest == 0 && log.is_ours(0) => header,
+        _ => return Ok(None),
+    };
+    Ok(Prefix::read(log.frames.bytes(0)).map(|prefix| (header, prefix)))
 }

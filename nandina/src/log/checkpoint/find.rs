@@ -4,7 +4,7 @@
 
 use core::ops::Range;
 
-use super::area::Place;
+use super::area::{Place, area_page};
 use super::page::{
     BAD, HEAD_BYTES, Head, Kind, PREFIX_BYTES, Prefix, anchored_block, table_bytes, valid_bytes,
 };
@@ -12,7 +12,6 @@ use super::{ANCHORS, Base, Checkpoint, Checkpoints, Opened, Stream, parts_of};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::log::Log;
-use crate::node::PageHeader;
 
 /// The newest page of an anchor.
 struct Anchor {
@@ -55,17 +54,17 @@ impl Checkpoints {
         }
         let Some((which, Anchor { number, block, page })) = newest else { return Ok(None) };
         // The other anchor leads nowhere: the first block of its checkpoint was erased before this
-        // one was written. An anchor that can no more be erased must not stay the one with the
+        // one was written. An anchor that can no longer be erased must not stay the one with the
         // highest number.
         self.number = number;
-        // Of one size they are looked for as a whole.
+        // If all checkpoints have the same size, the search takes one step for each of them.
         let stride = if S::HAS_FIXED_SIZE { parts_of(log, stream) } else { 1 };
         let mut end = match log.block_pages() / stride {
-            // One that is larger than a block begins with its first block.
+            // A checkpoint that is larger than a block begins with its first block.
             0 => stride,
             most => stride * log.written(block, most, stride)?,
         };
-        // The last one may have been cut; a complete one lies before it.
+        // The last checkpoint may have been cut; then a complete one lies before it.
         for _ in 0..2 {
             let Some((place, parts)) = last_before::<F, S>(log, block, end, stride)? else { break };
             end = place;
@@ -73,15 +72,15 @@ impl Checkpoints {
             let Some((found, prefix)) = self.read_checkpoint(log, stream, at, parts)? else {
                 continue;
             };
-            // An anchor that is older than the block's checkpoints leads to it by chance: behind
-            // the anchor's last page there may be one of which a cut left nothing visible.
+            // An anchor that is older than the checkpoints in the block leads to it by chance:
+            // after the anchor's last visible page there may be a page that a cut made invisible.
             if prefix.number == number + u64::from(prefix.before) {
                 self.reserve_anchors(log);
                 if !self.reserve_area(log, at, place + parts)? {
                     continue;
                 }
                 // A cut erase of the anchor may have left all of it readable, and a cut program may
-                // have left nothing visible. So the place behind its last page cannot be trusted:
+                // have left nothing visible. So the place after its last page cannot be trusted:
                 // the other anchor is erased and written next.
                 self.anchor = Some((which as u8, log.block_pages()));
                 self.stale = false;
@@ -159,7 +158,7 @@ impl Checkpoints {
     /// Keeps the blocks of the checkpoint at `place` from all other use.
     ///
     /// It ends at `end`, counted from the first page of its first block. Returns `false` if the
-    /// anchor that names its blocks cannot be read any more.
+    /// anchor that names its blocks can no longer be read.
     fn reserve_area<F: Flash>(
         &mut self,
         log: &mut Log<'_, F>,
@@ -212,18 +211,6 @@ fn last_anchor<F: Flash>(
     Ok(None)
 }
 
-/// Reads a page into page buffer 0 if it is a page of checkpoints of this index.
-pub(super) fn area_page<F: Flash>(
-    log: &mut Log<'_, F>,
-    page: PageNumber,
-) -> Result<Option<(PageHeader, Prefix)>, Fault<F::Error>> {
-    let header = match log.read_raw(page, 0)? {
-        Ok(header) if header.lowest == 0 && log.is_ours(0) => header,
-        _ => return Ok(None),
-    };
-    Ok(Prefix::read(log.frames.bytes(0)).map(|prefix| (header, prefix)))
-}
-
 /// The last checkpoint before the place `end`: where it begins, and its pages.
 ///
 /// It may not be whole.
@@ -249,7 +236,7 @@ fn last_before<F: Flash, S: Stream>(
             }
             match place.checked_sub(part) {
                 Some(first) if part + 1 == parts => return Ok(Some((first, parts))),
-                // The one before it ends where this one begins.
+                // The previous checkpoint ends where this one begins.
                 first => place = first.unwrap_or(0),
             }
         }
