@@ -262,6 +262,9 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let start = if place == page.0 {
             level
         } else if name == page.0 {
+            if level == self.height {
+                return Err(Fault::Corrupt { page, reason: Damage::LevelBeyondTree });
+            }
             // Only a logical address is left of this page: the parent takes the node's current
             // page, which frees the address.
             level + 1
