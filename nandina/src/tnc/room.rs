@@ -1,7 +1,8 @@
 //! Room on flash and in RAM: what must be free before a change.
 //!
-//! And how many nodes there may be. A change takes a page of the journal, and later a part of a
-//! commit. The largest commit always finds room, so that nothing needs to be written into gaps.
+//! This file also limits the number of nodes. A change takes a page of the journal, and later a
+//! part of a commit. There is always room for the largest commit, so no commit has to write into
+//! the gaps between valid nodes.
 
 use core::num::NonZeroU16;
 
@@ -30,7 +31,7 @@ const JOURNAL_BLOCKS: u32 = 2;
 /// Rounds in which the numbers of commits and of written nodes bound each other.
 const ROUNDS: u32 = 4;
 
-/// Idle steps without a change between them; then the index rests.
+/// Idle steps without a change between them, after which the index is at rest.
 const RESTS: u8 = 8;
 
 /// How many nodes there may be, and how many pages have to be free.
@@ -44,7 +45,7 @@ pub struct Limits {
     pub reserve_pages: u32,
 }
 
-/// What limits follow from, beside the tree itself.
+/// What the limits follow from, besides the tree itself.
 #[derive(Clone, Copy)]
 pub struct Means {
     pub form: Form,
@@ -55,7 +56,7 @@ pub struct Means {
     pub commit_step: Option<NonZeroU16>,
 }
 
-/// What the chip operations of programs follow from.
+/// What determines the chip operations of programs.
 pub struct Writing {
     pub verify: bool,
     pub wear: Wear,
@@ -75,18 +76,18 @@ impl Writing {
 }
 
 impl Means {
-    /// Dirty nodes at most, in a tree of `height`.
+    /// The most dirty nodes in a tree of `height`.
     pub fn dirty_max(&self, height: u8) -> usize {
         dirty_max(&self.form, self.slots, height, self.extent.block_pages)
     }
 
-    /// Nodes that a step writes; `None` if commits come at once.
+    /// Nodes that a step writes; `None` if commits are not divided into steps.
     #[inline(never)]
     pub fn step_nodes(&self, height: u8) -> Option<usize> {
         step_nodes(&self.form, self.dirty_max(height), height, self.commit_step)
     }
 
-    /// Pages of a step; 0 if commits come at once.
+    /// Pages of a step; 0 if commits are not divided into steps.
     pub fn step_pages(&self, height: u8) -> u32 {
         self.step_nodes(height).map_or(0, |nodes| (nodes / self.form.per_page) as u32)
     }
@@ -105,9 +106,10 @@ impl Means {
 
     /// The most nodes written to empty a block with `nodes` of them, and the commits.
     ///
-    /// Each commit but the last is as large as RAM allows. It writes its inner nodes anew, at least
-    /// the root. An inner node takes its children in the block along; they are divided where a path
-    /// takes no more, and where a commit ends.
+    /// Each commit but the last is as large as RAM allows. It writes again the inner nodes above
+    /// the nodes that move, at least the root. Children of one inner node that lie in the block
+    /// move with one path. They take several paths only if there are more of them than a path can
+    /// take along, or if a commit ends between them.
     fn written(&self, nodes: u32, height: u8, inner_nodes: u32, together: bool) -> (u32, u32) {
         let dirty_max = self.dirty_max(height) as u32;
         let height = u32::from(height);
@@ -133,7 +135,7 @@ impl Means {
         self.page_by_page(nodes, height, inner_nodes, together).0
     }
 
-    /// These pages, and the commits.
+    /// The most pages, as above, and the number of commits.
     fn page_by_page(&self, nodes: u32, height: u8, inner_nodes: u32, together: bool) -> (u32, u32) {
         let (written, commits) = self.written(nodes, height, inner_nodes, together);
         let per_page = self.form.per_page as u32;
@@ -142,9 +144,10 @@ impl Means {
         (written.div_ceil(per_page) + partial, commits)
     }
 
-    /// Whether a victim is emptied by one commit, ahead of which nodes are written.
+    /// Whether one commit empties a victim, with nodes written ahead of it.
     ///
-    /// So each page that is written ahead is full. Else each few pages of a victim take a commit.
+    /// If so, each page that is written ahead is full. Otherwise, every few pages of a victim take
+    /// a commit.
     pub fn writes_ahead(&self, height: u8) -> bool {
         let path = 2 * usize::from(height) + 2;
         self.form.per_page > 1 && self.dirty_max(height) >= self.form.per_page + path
@@ -152,13 +155,14 @@ impl Means {
 
     /// The most nodes from level 3 on.
     ///
-    /// Of neighbours below one parent, each two have more children than one node can hold.
+    /// Two neighbours below one parent always have more children than one node can hold.
     fn upper_nodes(&self, height: u8, inner_nodes: u32) -> u32 {
         let pair = self.form.capacity(2) as u32 + 1;
         let (mut most, mut below) = (1, inner_nodes);
         for level in 3..u32::from(height) {
             below = 2 * below / pair + 1;
-            // One of each parent may be left over, so each level adds to all below it.
+            // One node below each parent may be left over, so each level adds to all levels below
+            // it.
             most += below * (level - 2) + 1;
         }
         most
@@ -166,8 +170,9 @@ impl Means {
 
     /// The most pages written to empty a block with `nodes` nodes by one commit.
     ///
-    /// Each node is written, and those above it. What fits in RAM besides is written once; else a
-    /// node is written as often as one below it moves. The root is written once.
+    /// Each node is written, and so are those above it. Upper levels that fit in RAM are written
+    /// once; an inner node of another level is written as often as a node below it moves. The root
+    /// is written once.
     fn pages_at_once(&self, nodes: u32, height: u8, inner_nodes: u32) -> u32 {
         let per_page = self.form.per_page as u32;
         let room =
@@ -185,11 +190,11 @@ impl Means {
 
     /// The limits for a tree of `height` with `inner_nodes`.
     ///
-    /// As in `space/budget.rs`, which has the proof: of all numbers of nodes of a victim the one is
-    /// taken that allows the most nodes. A move is a commit here, or all of a victim: then a cut
-    /// leaves nothing moved, and valid are only the pages of the mount's commit, which the next one
-    /// supersedes. Some block has no more nodes than the mean, however they are spread over its
-    /// pages.
+    /// `space/budget.rs` has the proof. Of all numbers of nodes that a victim may have, this takes
+    /// the one that allows the most nodes. Here a move is one commit, or a whole victim is one
+    /// commit. In the second case a cut leaves nothing moved; only the pages of the mount's commit
+    /// are valid then, and the next commit supersedes them. Some block has no more nodes than the
+    /// mean, however the nodes are spread over its pages.
     pub fn limits(&self, height: u8, inner_nodes: u32) -> Limits {
         let block = self.extent.block_pages;
         let commit = commit_pages(&self.form, self.dirty_max(height));
@@ -206,7 +211,7 @@ impl Means {
             if pages + self.extent.gain() > block {
                 break;
             }
-            // A session that is cut takes the rest of a block, and its mount commits.
+            // A session that is cut uses up the rest of a block, and its mount commits.
             let reserve_pages = (gc::reserve_blocks(commits.max(valid)) + settled) * block;
             let room_pages = operation + reserve_pages;
             let longest = room_pages + u32::from(height) - 1;
@@ -222,14 +227,15 @@ impl Means {
 
     /// Chip operations of one move with `beside` other nodes moving along.
     ///
-    /// What is dirty is committed before; then the nodes of a page, their paths, and the others.
+    /// The dirty nodes are committed first. Then the nodes of a page, their paths and the other
+    /// nodes are written.
     pub fn move_cost(&self, height: u8, beside: u32, writing: &Writing) -> u32 {
         let nodes = u32::from(height) * self.form.per_page as u32 + beside;
         let programs = commit_pages(&self.form, self.dirty_max(height)) + nodes + 1;
         2 + 3 * nodes + writing.cost(programs, self.extent.block_pages)
     }
 
-    /// The limit in pages, if each is full.
+    /// The limit in pages, if each page is full.
     pub fn limit_pages(&self, limits: &Limits) -> u32 {
         limits.nodes / self.form.per_page as u32
     }
@@ -241,12 +247,12 @@ impl<F: Flash> TncIndex<'_, F> {
         Means { form, extent, slots, commit_step: self.commit_step }
     }
 
-    /// Dirty nodes at most.
+    /// The most dirty nodes.
     pub(super) fn dirty_max(&self) -> usize {
         self.means().dirty_max(self.height)
     }
 
-    /// Pages of the commit of as many dirty nodes as there are.
+    /// Pages of a commit of the nodes that are dirty now.
     pub(super) fn commit_pages(&self) -> u32 {
         commit_pages(&self.arena.form, self.arena.dirty().max(1))
     }
@@ -260,15 +266,15 @@ impl<F: Flash> TncIndex<'_, F> {
         }
     }
 
-    /// Prepares a change: room on flash, and for dirty nodes in RAM.
+    /// Prepares a change: makes room on flash, and for dirty nodes in RAM.
     ///
-    /// Cost: a commit if the journal or RAM is full, or a step of one; and what garbage collection
-    /// takes.
+    /// Cost: a commit if the journal or RAM is full, or a step of a commit; and that of garbage
+    /// collection.
     pub(super) fn make_room(&mut self) -> Result<(), Fault<F::Error>> {
         self.make_room_for(1, 0)
     }
 
-    /// The same for several changes, between which no commit may come.
+    /// Prepares several changes, between which no commit may come.
     ///
     /// They may make the tree higher by `growth`. Refuses them if RAM has no room for their nodes.
     pub(super) fn make_room_for(
@@ -294,14 +300,14 @@ impl<F: Flash> TncIndex<'_, F> {
         self.set_limits();
         let collects = !self.drains || self.is_drained();
         gc::make_room(self, collects)?;
-        // What was to be moved has been, or has become garbage meanwhile.
+        // The pages that were to be moved have been moved, or have become garbage meanwhile.
         self.drains &= !collects;
         Ok(())
     }
 
     /// Writes a step of the next commit, if one is due before this many changes.
     ///
-    /// It may not add to the stack of what follows.
+    /// It is not inlined, so that it does not add to the stack of what follows.
     #[inline(never)]
     fn take_step(&mut self, changes: usize) -> Result<(), Fault<F::Error>> {
         let Some(step) = self.means().step_nodes(self.height) else { return Ok(()) };
@@ -321,29 +327,30 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Pages that must be free before this many changes.
     ///
-    /// What steps have written counts for the next commit, but the changes may make it dirty again.
+    /// The next commit need not write again what steps have written, unless the changes make it
+    /// dirty.
     #[inline(never)]
     pub(super) fn kept_for(&self, changes: usize) -> u32 {
         let again = (changes * usize::from(self.height)).min(self.arena.written());
         self.kept() + again.div_ceil(self.arena.form.per_page) as u32
     }
 
-    /// Whether a change writes a step of the next commit: of `step` nodes.
+    /// Whether a change writes a step of the next commit. A step has `step` nodes.
     ///
-    /// It does so if no more changes are to be expected than the steps take, until RAM or the
-    /// journal is full, or room is short. A node that is written early may be changed again before
+    /// It does so once the steps need all the changes that are expected before RAM or the journal
+    /// is full, or before room is short. A node that is written early may be changed again before
     /// the commit, so steps begin no sooner than they must.
     fn step_is_due(&self, changes: usize, step: usize) -> bool {
         let (dirty, path) = (self.arena.dirty(), path_nodes(self.height));
         if dirty <= step {
             return false;
         }
-        // Each change makes nodes dirty, also while steps write others.
+        // Each change makes nodes dirty, even while steps write others.
         let needed = (dirty - step).div_ceil(step - path);
         let changed = self.arena.changed();
         let used = changed + changes * change_nodes(self.height);
         let left = self.dirty_max().saturating_sub(used);
-        // Each takes as many nodes as those before did on the average, and one at least.
+        // Each change takes as many nodes as the previous ones did on average, and at least one.
         let before = usize::from(self.changes).clamp(1, changed);
         let in_ram = left * before / changed;
         let in_journal = self.journal_max.saturating_sub(self.journal_pages) as usize;
@@ -353,7 +360,7 @@ impl<F: Flash> TncIndex<'_, F> {
         self.drains || in_ram.min(in_journal).min(on_flash) <= needed + changes
     }
 
-    /// Whether pages are to be moved, for which all that is dirty is written before.
+    /// Whether pages are to be moved, before which all dirty nodes are written.
     fn collection_is_due(&mut self) -> Result<bool, Fault<F::Error>> {
         if self.space.log.has_weak() || self.space.log.blocks.failing().is_some() {
             return Ok(true);
@@ -361,7 +368,7 @@ impl<F: Flash> TncIndex<'_, F> {
         Ok(self.wear_due() && self.space.log.rested()?.is_some())
     }
 
-    /// Commits in an idle step if it is time, or writes a part of that.
+    /// Commits in an idle step if a commit is due, or writes a part of it.
     ///
     /// Takes no more than `budget`. Returns whether a part is left.
     #[inline(never)]
@@ -392,7 +399,8 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Whether the journal has no room for another page.
     ///
-    /// Sessions with few changes leave it in many blocks, and a mount looks for each of them.
+    /// Sessions with few changes leave the journal in many blocks, and a mount looks for each of
+    /// these.
     fn journal_is_full(&self) -> bool {
         let blocks = self.journal_max / self.space.log.block_pages();
         self.journal_pages >= self.journal_max
@@ -401,9 +409,9 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Whether an idle step commits, and counts the step.
     ///
-    /// It does so if the next change would, or lacks room. And it does so if no change came between
-    /// several steps: the patrol reads the pages of nodes, not those of the journal, so what rests
-    /// must not stay there.
+    /// It does so if the next change would commit, or lacks room. It also does so after several
+    /// steps without a change between them: the patrol reads the pages of nodes but not those of
+    /// the journal, so changes must not stay in the journal while the index is at rest.
     pub(super) fn commit_is_due(&mut self) -> bool {
         self.rests = self.rests.saturating_add(1);
         let change = change_nodes(self.height);
@@ -414,12 +422,12 @@ impl<F: Flash> TncIndex<'_, F> {
         self.has_journal() && (is_short || is_full || self.rests > RESTS)
     }
 
-    /// Chip operations of a commit now, at most.
+    /// The most chip operations of a commit now.
     pub(super) fn commit_cost(&self) -> u32 {
         self.writing().cost(self.commit_pages() + 1, self.space.log.block_pages())
     }
 
-    /// Chip operations of a page of nodes that is written ahead, at most.
+    /// The most chip operations of a page of nodes that is written ahead.
     fn page_cost(&self) -> u32 {
         self.writing().cost(2, self.space.log.block_pages())
     }
@@ -437,7 +445,7 @@ impl<F: Flash> TncIndex<'_, F> {
         self.journal_pages > 0 || self.arena.dirty() > 0
     }
 
-    /// Refuses a new record of `leaf` if the nodes that it splits find no room.
+    /// Refuses a new record of `leaf` if there is no room for the nodes that it splits.
     pub(super) fn allow_split(&self, leaf: u16) -> Result<(), Fault<F::Error>> {
         let (mut slot, mut splits) = (leaf, 0u8);
         while slot != NO_SLOT
@@ -456,7 +464,9 @@ impl<F: Flash> TncIndex<'_, F> {
         }
         let inner_nodes = self.inner_nodes + u32::from(splits) - 1 + u32::from(grows);
         let limits = self.means().limits(height, inner_nodes);
-        if limits.nodes == 0 {
+        let mut more_blocks = self.means();
+        more_blocks.extent.blocks = u32::MAX;
+        if limits.nodes == 0 && more_blocks.limits(height, inner_nodes).nodes == 0 {
             // With so few nodes in RAM, or in a block, no block of such a tree can be emptied.
             return Err(Fault::TooHigh { height: self.height });
         }
