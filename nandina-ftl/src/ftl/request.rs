@@ -117,6 +117,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         }
         // From now on the room of what they supersede is free.
         self.release();
+        self.log.check_accounts();
         self.in_doubt = false;
         Ok(true)
     }

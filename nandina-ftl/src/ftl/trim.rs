@@ -126,6 +126,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             );
         })?;
         self.release();
+        self.log.check_accounts();
         self.in_doubt = false;
         self.statistics.host_trims += u64::from(removed);
         Ok(())

@@ -115,6 +115,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             }
         }
         self.note_run(pending)?;
+        self.log.check_accounts();
         self.in_doubt = false;
         Ok(row.length)
     }

@@ -7,7 +7,7 @@ use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 
 impl<F: Flash> Log<'_, F> {
-    /// Says that nobody needs the content of `page` any more.
+    /// Says that nobody needs the content of `page` any longer.
     pub fn discard(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
         self.flash.discard(page).map_err(Fault::Device)
     }

@@ -13,7 +13,7 @@ pub struct Label {
     ///
     /// 0 for a page of a checkpoint; any other number for owners without levels.
     pub lowest: u8,
-    /// The height of the tree if the page commits, else 0.
+    /// The height of the tree if the page commits, and 0 otherwise.
     pub height: u8,
     /// Records in the index, or another number of the owner's choice.
     pub records: u32,

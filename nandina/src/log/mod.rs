@@ -18,6 +18,7 @@
 //! A superseded page stays protected until the operation commits ([`Blocks::supersede`],
 //! [`Blocks::release`]).
 
+mod audit;
 mod bad;
 pub mod checkpoint;
 mod discard;
@@ -235,7 +236,7 @@ impl<'b, F: Flash> Log<'b, F> {
 
     /// The page at `place` among the safe pages of `block`, or its end.
     ///
-    /// The end is the number behind the block's last page.
+    /// The end is the number after that of the block's last page.
     pub fn place_or_end(&self, block: BlockNumber, place: u32) -> u32 {
         if place < self.block_pages() {
             self.page_at(block, place).0
@@ -244,7 +245,7 @@ impl<'b, F: Flash> Log<'b, F> {
         }
     }
 
-    /// Restarts the log behind `sequence`, with no block open.
+    /// Restarts the log after `sequence`, with no block open.
     pub fn restart(&mut self, identity: u32, sequence: u64) {
         self.identity = identity;
         self.sequence = sequence;

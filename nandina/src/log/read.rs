@@ -9,7 +9,7 @@ use crate::node::{Medium, PageFault, PageHeader};
 
 /// The most consecutive programmed pages that may read as erased.
 ///
-/// Up to this number of them, the pages behind them are still found.
+/// Up to this number of them, the pages after them are still found.
 pub const LOST_MAX: u32 = 2;
 
 /// Reads after which a page counts as steady where there is no other proof.
@@ -40,7 +40,7 @@ impl<F: Flash> Log<'_, F> {
                     written = middle + 1;
                 }
             }
-            // A page that was lost, and reads as erased, must not hide those behind it.
+            // A page that was lost, and reads as erased, must not hide those after it.
             let behind = (written + 1..count).take(LOST_MAX as usize);
             let mut last = None;
             for place in behind {

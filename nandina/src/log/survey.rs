@@ -24,7 +24,8 @@ pub struct Survey {
     pub checkpoints: u64,
     other_version: Option<u8>,
     /// The number of another system, which appends records, if some pages are of it.
-    /// With it the highest sequence number of these pages.
+    ///
+    /// It comes with the highest sequence number of these pages.
     other_system: Option<(u8, u64)>,
 }
 
@@ -118,14 +119,14 @@ impl<F: Flash> Log<'_, F> {
         lost: u32,
         (before, of): (Age, Option<u32>),
     ) -> Result<Option<u64>, Fault<F::Error>> {
-        // A damaged first page must not hide those behind it.
+        // A damaged first page must not hide those after it.
         for place in 0..self.block_pages() {
             match self.read_page(self.page_at(block, place), 0)? {
                 Ok(()) => {
                     survey.any_written = true;
                     return Ok(self.note_first(survey, block, (before, of)));
                 }
-                // A first page that was lost and reads as erased must not hide those behind it
+                // A first page that was lost and reads as erased must not hide those after it
                 // either.
                 Err(PageFault::Erased) if place < lost => {}
                 Err(PageFault::Erased) => break,
@@ -198,7 +199,7 @@ impl<F: Flash> Log<'_, F> {
 
     /// Holds the blocks with pages of the index `identity`, unless that is all blocks.
     ///
-    /// Not the first block, if a new index `begins` in it.
+    /// The first block is not held if a new index `begins` in it.
     pub fn hold_blocks_of(&mut self, identity: u32, begins: bool) -> Result<(), Fault<F::Error>> {
         let mut others = false;
         for block in self.blocks.all() {

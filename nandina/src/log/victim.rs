@@ -29,7 +29,7 @@ pub struct Hint {
 }
 
 impl Hint {
-    /// Writes the hint behind the page header of a spare area.
+    /// Writes the hint after the page header of a spare area.
     ///
     /// Returns the number of bytes of both together; 0 if the spare area has no room.
     pub fn seal(&self, geometry: &Geometry, header: &[u8], spare: &mut SpareWithHint) -> usize {
@@ -50,7 +50,7 @@ impl Hint {
 
 /// Bytes of a hint on this chip.
 ///
-/// `None` if its spare area has no room for one behind the page header.
+/// `None` if its spare area has no room for one after the page header.
 const fn hint_bytes(geometry: &Geometry) -> Option<usize> {
     let pages = geometry.pages_per_block as usize;
     let bytes = pages.div_ceil(8) + 4;

@@ -1,7 +1,7 @@
 //! How far blocks were programmed since their erase: checks of debug builds.
 //!
-//! A block is programmed only behind an erase of the same mount, in order, and not after the end of
-//! a session. Only the blocks that are being written matter: the active one, one that was erased
+//! A block is programmed only after an erase since the last mount, in order, and not after the end
+//! of a session. Only the blocks that are being written matter: the active one, one that was erased
 //! ahead of need, an anchor, and the blocks of a checkpoint.
 
 use super::checkpoint::AREA_MAX;
@@ -30,7 +30,9 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// Notes that the next page of `block` is at `place`: behind an erase, the first.
+    /// Notes that the next page of `block` is at `place`.
+    ///
+    /// After an erase that is the first place.
     pub fn expect(&mut self, block: BlockNumber, place: u32) {
         self.forget(block);
         let len = usize::from(self.len).min(WATCHED - 1);
@@ -60,7 +62,7 @@ impl Watch {
         self.keep(|known, _| known != block.0);
     }
 
-    /// Notes a mount: no block is written on that was begun before it.
+    /// Notes a mount: blocks that were begun before it are not written any further.
     pub fn forget_begun(&mut self) {
         self.keep(|_, place| place == 0);
     }

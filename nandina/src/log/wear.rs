@@ -21,7 +21,7 @@ impl<F: Flash> Log<'_, F> {
 
     /// The block whose cold data makes the others wear out, if there is one.
     ///
-    /// Cost: at most one read if erases are not counted, else none.
+    /// Cost: at most one read if erases are not counted, and none otherwise.
     pub fn rested(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
         let rested = self.blocks.rested(self.active_block(), self.sequence as u32);
         let Some(block) = rested.filter(|_| !self.blocks.counts_erases()) else {

@@ -202,7 +202,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
     /// Programs the leaf in `frame`, with these fences.
     ///
     /// From then on it is the newest there. `note` changes the directory, and returns the pages
-    /// that own nothing any more.
+    /// that no longer own anything.
     pub(super) fn write_leaf(
         &mut self,
         frame: usize,
@@ -212,8 +212,8 @@ impl<'b, F: Flash> Leaves<'b, F> {
     ) -> Result<(), Fault<F::Error>> {
         self.in_doubt = true;
         let form = self.form();
-        // From here on the buffer is no page of the chip: a block that is opened for this one may
-        // need a buffer, for its erase count.
+        // From here on the buffer does not hold a page of the chip: a block that is opened for this
+        // page may need a buffer, for its erase count.
         self.log.frames.forget(frame);
         form.set_fences(self.log.frames.bytes_mut(frame), fences);
         let page = self.write(frame, leaf_label(records))?;
@@ -227,6 +227,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
             self.log.frames.forget_page(before.0);
         }
         self.log.blocks.release();
+        self.log.check_accounts();
         self.in_doubt = false;
         Ok(())
     }
@@ -268,14 +269,14 @@ impl<'b, F: Flash> Leaves<'b, F> {
         if self.newest_leaf.is_none() {
             self.log.blocks.release();
         }
+        self.log.check_accounts();
         self.in_doubt = false;
         Ok(())
     }
 
-    /// Begins to write since the mount, if that was not done.
+    /// Begins the session, unless that was done since the mount.
     ///
-    /// The first page commits nothing.
-    /// Returns whether it did.
+    /// The first page commits nothing. Returns whether the session began here.
     pub(super) fn begin_session(&mut self) -> Result<bool, Fault<F::Error>> {
         let begins = !self.log.has_begun();
         if begins {

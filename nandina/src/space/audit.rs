@@ -6,12 +6,6 @@ use super::{Checkpointing, Kind, Space};
 use crate::flash::Flash;
 use crate::log::GAP;
 
-/// Pages of the largest chip whose accounts are checked at every commit.
-///
-/// On a chip of n times as many they are checked at each n-th sequence number or so: a check looks
-/// at every page in RAM, and a test should not take much longer for it.
-const EACH_COMMIT_PAGES: u32 = 64;
-
 /// What debug builds remember of the running operation.
 #[derive(Default)]
 pub(super) struct Operation {
@@ -35,7 +29,7 @@ impl Operation {
         self.has_root |= commits;
     }
 
-    /// Panics if a page was programmed behind the root.
+    /// Panics if a page was programmed after the root.
     pub fn check_root(&self) {
         assert!(!self.is_followed, "a page was programmed behind the root of its operation");
     }
@@ -53,9 +47,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         // An operation uses fewer numbers than a gap has.
         let numbers = self.log.sequence() - self.operation.from;
         assert!(K::GAP > 0 || numbers < GAP, "an operation used {numbers} numbers");
-        let every = u64::from(self.log.geometry().pages().div_ceil(EACH_COMMIT_PAGES));
-        if self.log.sequence().is_multiple_of(every) {
-            assert_eq!(self.log.blocks.wrong_account(), None, "an account of the block table");
+        if self.log.check_accounts() {
             let mappings = self.mappings.entries().count();
             assert_eq!(self.mappings.len(), mappings, "mappings");
             K::Checkpoints::check_reserved(self);

@@ -62,7 +62,7 @@ pub struct Checkpoints {
     every: u32,
     /// The block of the newest anchor page, and where the next checkpoint goes in it.
     ///
-    /// The place lies beyond the block's end if the block may not be written any more.
+    /// The place lies beyond the block's end if the block may no longer be written.
     last: Option<(BlockNumber, u32)>,
     /// The anchor in use and the place of its next page.
     ///
@@ -145,14 +145,14 @@ impl Checkpoints {
 }
 
 impl Checkpoints {
-    /// From what the index was mounted, if not from all blocks.
+    /// The checkpoint from which the index was mounted, if there was one.
     pub const fn base(&self) -> Option<Base> {
         self.base
     }
 
     /// Forgets the checkpoints on the chip: one is due.
     ///
-    /// What the anchors say stays known: they may still say it when they were erased.
+    /// What the anchors say stays known: they may still say it after they were erased.
     pub fn forget<F: Flash>(&mut self, log: &mut Log<'_, F>) {
         let Self { leads_to, number, .. } = *self;
         *self = Self { leads_to, number, ..Self::unknown(self.every, self.blocks) };
@@ -215,7 +215,7 @@ impl Checkpoints {
         }
     }
 
-    /// Blocks that a checkpoint lists: those until the next one, and those of that.
+    /// Blocks that a checkpoint lists: those until the next one, and the next one's.
     ///
     /// If they are more than a list has, a checkpoint makes the one before it unusable when it
     /// takes the first block that is not listed.
@@ -244,7 +244,7 @@ impl Checkpoints {
         blocks.saturating_sub(self.held.into()) * log.block_pages()
     }
 
-    /// Pages of the blocks that the next checkpoint has more than the last one.
+    /// Pages of the blocks by which the next checkpoint is larger than the last one.
     pub fn taken<F: Flash>(&self, log: &Log<'_, F>, stream: &impl Stream) -> u32 {
         let blocks = parts_of(log, stream).div_ceil(log.block_pages());
         blocks.saturating_sub(self.held.into()) * log.block_pages()
@@ -265,7 +265,7 @@ impl Checkpoints {
 
     /// The next block to erase and write.
     ///
-    /// It is the one that the checkpoint requires, if it requires one.
+    /// It is the block that the checkpoint requires, if it requires one.
     pub fn next_block<F: Flash>(
         &mut self,
         log: &mut Log<'_, F>,
@@ -340,7 +340,8 @@ impl Checkpoints {
     /// The block at position `at` of those that may hold new pages.
     ///
     /// After a mount from a checkpoint, these are the blocks of pages that are newer than that.
-    /// They stay so while the mount settles, though that checkpoint may be erased meanwhile.
+    /// They stay the same while the mount settles, although that checkpoint may be erased
+    /// meanwhile.
     pub fn scanned_block<F: Flash>(&self, log: &Log<'_, F>, at: u32) -> Option<BlockNumber> {
         let Self { base, scanned, .. } = self;
         match base {
@@ -360,7 +361,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Makes the last checkpoint unusable: a block is opened that it does not list.
+    /// Makes the last checkpoint unusable before a block that it does not list opens.
     fn void_checkpoint<F: Flash>(
         &mut self,
         log: &mut Log<'_, F>,
@@ -379,8 +380,8 @@ impl Checkpoints {
         taken: &[BlockNumber],
     ) -> Result<(), Fault<F::Error>> {
         let Some((block, _)) = self.last.take() else {
-            // All its listed blocks were opened, but one that is erased and then cut looks as if it
-            // never was.
+            // All its listed blocks were opened, but a block that was erased just before a cut
+            // looks as if it had never been opened.
             return if self.stale { self.erase_anchors(log) } else { Ok(()) };
         };
         covered!("a checkpoint is erased when its list ends");
@@ -398,7 +399,7 @@ impl Checkpoints {
         erase_anchors(log)?;
         let leads_to = core::mem::replace(&mut self.leads_to, [NO_BLOCK; ANCHORS.len()]);
         for (anchor, block) in ANCHORS.into_iter().zip(leads_to) {
-            // Without a mark it still leads to its checkpoint: then that has to go.
+            // Without a mark it still leads to its checkpoint, which then has to be erased.
             if block != NO_BLOCK
                 && log.blocks.is_bad(anchor)
                 && !log.is_marked(anchor)?
@@ -469,7 +470,8 @@ impl Checkpoints {
         if before.is_none_or(|(last, _)| last != area[0]) || self.last.is_none() {
             // A page of an anchor that a cut tore may be visible at one mount and not at the next.
             // The blocks that the old checkpoint lists may have been opened twice by then, and look
-            // as if they never were. So it is erased before an anchor leads to the new one.
+            // as if they had never been opened. So the old checkpoint is erased before an anchor
+            // leads to the new one.
             self.erase_checkpoints(log, area)?;
             if !self.write_anchor(log, area)? {
                 covered!("no anchor can be written");
@@ -515,7 +517,8 @@ impl Checkpoints {
     ///
     /// The unopened blocks of the previous checkpoint come first, so that it stays correct as long
     /// as one of them is left. If both are in one block, its last block is not listed again once it
-    /// was opened: when it is opened a second time, and that is cut, it looks as if it never was.
+    /// was opened: if a cut interrupts the second opening, the block looks as if it had never been
+    /// opened.
     fn list_for<F: Flash>(&self, log: &mut Log<'_, F>, block: BlockNumber) -> List {
         let is_behind = self.last.is_some_and(|(last, _)| last == block);
         let end = self.list.last().filter(|_| is_behind);

@@ -11,6 +11,7 @@ use crate::node::PageFault;
 /// What the first pages of the blocks record that a checkpoint lists.
 pub struct Opened {
     /// For each listed block, the number of its first page.
+    ///
     /// `None` if that is not newer than the checkpoint.
     pub since: [Option<u64>; LIST_MAX],
     /// For each listed block, a bit: a mount began to write with its first page.
@@ -18,6 +19,7 @@ pub struct Opened {
     /// No page of a checkpoint of which no anchor was found has a higher number.
     pub checkpoint: u64,
     /// The index of the checkpoint is gone.
+    ///
     /// One of the blocks holds newer pages of another formatting.
     outdated: bool,
 }
@@ -34,16 +36,16 @@ impl Opened {
         !has_ended
     }
 
-    /// Whether a mount can rely on `found` where that ends a session.
+    /// Whether a mount can rely on `found`, where a checkpoint ends a session.
     ///
-    /// The first page behind it is in a block that it lists.
+    /// The first page after it is in a block that it lists.
     pub fn is_untouched(&self, found: &Checkpoint) -> bool {
         self.is_usable(found) && self.since.iter().all(Option::is_none)
     }
 
-    /// Most pages numbered from `checkpoint` to `last`, in blocks of `block_pages`.
+    /// The most pages numbered from `checkpoint` to `last`, in blocks of `block_pages`.
     ///
-    /// Numbers that a mount skipped before it wrote its first page are no pages.
+    /// Numbers that a mount skipped before it wrote its first page do not count as pages.
     pub fn pages_since(&self, checkpoint: u64, last: u64, block_pages: u32) -> u64 {
         let firsts = || (0..).zip(&self.since).filter_map(|(at, since)| Some(((*since)?, at)));
         let opened = firsts().map(|(first, _)| first).filter(|&first| first > 0);
@@ -102,7 +104,7 @@ impl<F: Flash> Log<'_, F> {
                         break;
                     }
                     // A first page that is damaged, or was lost and reads as erased, must not hide
-                    // those behind it.
+                    // those after it.
                     Err(PageFault::Erased) if place < LOST_MAX => {}
                     Err(PageFault::Damaged | PageFault::Unreadable | PageFault::Version(_)) => {}
                     Err(PageFault::Erased | PageFault::Appended) => break,

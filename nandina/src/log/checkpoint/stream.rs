@@ -20,15 +20,15 @@ pub trait Stream {
 
     /// Writes the owner's bytes from `from` on.
     ///
-    /// What lies behind them is filled with 0xFF.
+    /// The space after them is filled with 0xFF.
     fn fill(&self, from: usize, out: &mut [u8]);
 
-    /// Forgets what was loaded: another checkpoint is read.
+    /// Forgets what was loaded, because another checkpoint is read.
     fn clear(&mut self);
 
     /// Takes bytes of a checkpoint.
     ///
-    /// They lie at `from` in the owner's part, or behind it. The pieces come in order. Returns
+    /// They lie at `from` in the owner's part, or past its end. The pieces come in order. Returns
     /// `false` if the checkpoint cannot be used.
     fn load(&mut self, from: usize, bytes: &[u8]) -> bool;
 
