@@ -115,7 +115,7 @@ impl Blamed {
 ///
 /// Of a logical page that is kept twice, both copies are unreadable.
 fn is_blamed<S: System>(page: PageNumber, damaged: PageNumber) -> Outcome {
-    let is_twin = S::DESCRIPTION.in_place && page.0 / 2 == damaged.0 / 2;
+    let is_twin = !S::DESCRIPTION.collects() && page.0 / 2 == damaged.0 / 2;
     if page == damaged || is_twin { Ok(()) } else { Err(format!("{page} is blamed")) }
 }
 
@@ -137,7 +137,7 @@ impl Check for Blamed {
         for damaged in (0..case.profile.geometry.pages()).map(PageNumber) {
             let mut chip = image.clone();
             let mut is_harmed = self.damage::<S>(&mut chip, damaged, height);
-            if S::DESCRIPTION.in_place {
+            if !S::DESCRIPTION.collects() {
                 // Damage both copies of a logical page, as one of them would be enough to read it.
                 is_harmed |= self.damage::<S>(&mut chip, PageNumber(damaged.0 ^ 1), height);
             }
@@ -169,7 +169,7 @@ impl Check for Blamed {
             self.0
         );
         // Where the newest page of a range is lost, an older one is read: the mount flags that.
-        let counts_newest = S::DESCRIPTION.maps || S::DESCRIPTION.directory;
+        let counts_newest = S::DESCRIPTION.has_mapping_table() || S::DESCRIPTION.directory;
         let reported = if counts_newest { reads.max(flagged) } else { reads };
         if harmed == 0 || reported > 100 { Ok(()) } else { Err("too few errors".into()) }
     }

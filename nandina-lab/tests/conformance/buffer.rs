@@ -237,7 +237,7 @@ impl Check for FullChip {
             .map_err(|what| format!("{sizes:?}: {what}"))?;
             println!("{} {sizes:?}: {waited_when_full} waited", S::DESCRIPTION.key);
             // Logical addresses and parents take pages as well, and the promise counts them all.
-            if waited_when_full == 0 && !S::DESCRIPTION.maps {
+            if waited_when_full == 0 && !S::DESCRIPTION.has_mapping_table() {
                 return Err("nothing waited any more once the chip had been full".into());
             }
         }

@@ -147,7 +147,7 @@ impl Check for CutEverywhere {
         }
         println!("{}: {} cuts, {} mixed", S::DESCRIPTION.key, seen.cuts, seen.mixed);
         // Replacing in place takes the fewest chip operations, the fewer the fewer pages a node has.
-        let least = if S::DESCRIPTION.in_place { 700 } else { 1_000 };
+        let least = if !S::DESCRIPTION.collects() { 700 } else { 1_000 };
         if u64::from(seen.cuts) > share.least(least) && u64::from(seen.mixed) > share.least(100) {
             Ok(())
         } else {
@@ -286,7 +286,7 @@ struct RefusedWithItsFlush {
 
 impl Check for RefusedWithItsFlush {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place && has_write_buffer(system)
+        system.collects() && has_write_buffer(system)
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

@@ -399,7 +399,7 @@ struct OtherTable;
 
 impl Check for OtherTable {
     fn concerns(&self, system: &Description) -> bool {
-        system.checkpoints && system.maps
+        system.checkpoints && system.has_mapping_table()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -501,7 +501,7 @@ struct SmallerTable;
 
 impl Check for SmallerTable {
     fn concerns(&self, system: &Description) -> bool {
-        system.checkpoints && system.maps
+        system.checkpoints && system.has_mapping_table()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

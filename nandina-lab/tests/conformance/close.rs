@@ -22,7 +22,7 @@ struct Closed;
 
 impl Check for Closed {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

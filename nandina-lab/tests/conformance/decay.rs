@@ -62,7 +62,7 @@ fn change<S: System>(
 impl Check for OneChangeFollowsFromAnother {
     fn concerns(&self, system: &Description) -> bool {
         // Of two pages that are written in turn the other one is read, so nodes differ in age.
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -126,7 +126,7 @@ struct FirstPage;
 
 impl Check for FirstPage {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

@@ -15,7 +15,7 @@ struct CutAnywhere;
 
 impl Check for CutAnywhere {
     fn concerns(&self, system: &Description) -> bool {
-        system.maps
+        system.has_mapping_table()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -39,7 +39,7 @@ struct FewerParents;
 
 impl Check for FewerParents {
     fn concerns(&self, system: &Description) -> bool {
-        system.maps
+        system.has_mapping_table()
     }
 
     /// Programs of the same updates, by when mappings are flushed.

@@ -25,7 +25,7 @@ pub trait Check {
 
 /// Whether pages are programmed, not rewritten.
 pub const fn is_log(system: &Description) -> bool {
-    !system.in_place
+    system.collects()
 }
 
 /// Whether an index can have a write buffer.

@@ -22,7 +22,7 @@ struct RoomAfterCuts;
 
 impl Check for RoomAfterCuts {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -86,7 +86,7 @@ struct Ends;
 
 impl Check for Ends {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -141,7 +141,7 @@ struct ErasedAhead;
 
 impl Check for ErasedAhead {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

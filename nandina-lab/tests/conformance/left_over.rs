@@ -108,7 +108,7 @@ impl LeftOver {
 
 impl Check for LeftOver {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

@@ -1,4 +1,7 @@
-//! The conformance suite: every check runs for every system of the registry, with no special case.
+//! The conformance suite: every check runs for every system of the registry.
+//!
+//! A check that concerns some systems only, or whose bound depends on how a system writes, asks the
+//! description of the system for it, never its key.
 //!
 //! A check takes a system and returns what is wrong. `canary` holds systems that are broken on
 //! purpose; the suite must detect each of them.

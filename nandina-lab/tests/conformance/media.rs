@@ -36,7 +36,7 @@ fn case(verify: bool) -> Case {
 
 impl Check for Under {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -233,7 +233,7 @@ struct OneDeadPage;
 impl Check for OneDeadPage {
     fn concerns(&self, system: &Description) -> bool {
         // Of two pages that are written in turn, a damaged one looks torn.
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -247,7 +247,7 @@ impl Check for OneDeadPage {
         let valid_pages = index.statistics().valid_pages;
         drop(index);
         let roots = newest_first(&chip);
-        let counts_newest = S::DESCRIPTION.maps || S::DESCRIPTION.directory;
+        let counts_newest = S::DESCRIPTION.has_mapping_table() || S::DESCRIPTION.directory;
         let (mut dead, mut last_pages, mut noticed) = (0, 0, 0);
         for page in (0..case.profile.geometry.pages()).map(PageNumber) {
             let image = &chip;

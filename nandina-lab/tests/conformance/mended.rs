@@ -182,7 +182,7 @@ struct OtherMoves;
 
 impl Check for OtherMoves {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -323,7 +323,8 @@ impl Check for DueRemovals {
         let fewer = fill::<S>(&mut chip, &alone.options, &mut ram)?;
         let records = fill::<S>(&mut chip, &full.options, &mut ram)?;
         // Where a path is one page, and in `tnc`, the limit is the same.
-        if fewer >= records && ["wandering", "vm", "vm-ow"].contains(&S::DESCRIPTION.key) {
+        let has_paths = (nodes_of::<S>().path_pages)(9) > 1 && !S::DESCRIPTION.journal;
+        if fewer >= records && has_paths {
             return Err(format!("{records} records fit where pages move alone"));
         }
         let mut model = Self::replace::<S>(&mut chip, &full.options, &mut ram, records)?;
@@ -388,7 +389,7 @@ struct Faded;
 
 impl Check for Faded {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -434,7 +435,7 @@ struct LostPage;
 
 impl Check for LostPage {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -517,7 +518,7 @@ impl EachPageLost {
 
 impl Check for EachPageLost {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

@@ -98,7 +98,7 @@ struct TooSmall;
 impl Check for TooSmall {
     fn concerns(&self, system: &Description) -> bool {
         // In place nothing is collected.
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -165,7 +165,7 @@ impl Check for Ram {
         // Three keys, page buffers and their content, one bit for each page, marks of each block
         // and perhaps its erase count, a table of mappings, and no more.
         let geometry = nandina::flash::profile::MLC.geometry;
-        let table = if S::DESCRIPTION.maps { 1024 } else { 0 };
+        let table = if S::DESCRIPTION.has_mapping_table() { 1024 } else { 0 };
         for (wear, blocks) in
             [(Wear::Counted, 128 * 4 + 128 * 4 / 8), (Wear::Circular, 128 * 5 / 8)]
         {

@@ -125,7 +125,7 @@ struct LargerCheckpoints;
 
 impl Check for LargerCheckpoints {
     fn concerns(&self, system: &Description) -> bool {
-        system.maps
+        system.has_mapping_table()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

@@ -250,7 +250,7 @@ impl IdleStepsSpare {
 
 impl Check for IdleStepsSpare {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -276,7 +276,7 @@ struct IdleSteps;
 
 impl Check for IdleSteps {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

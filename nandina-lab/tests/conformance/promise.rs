@@ -117,7 +117,7 @@ impl Check for TakenIsApplied {
             for (buffers, mapping_bytes) in [(None, 16), (Some(4), 64)] {
                 let mut case = case::<S>(chip, records);
                 case.options.page_buffers = buffers;
-                if S::DESCRIPTION.maps {
+                if S::DESCRIPTION.has_mapping_table() {
                     case.options.mapping_bytes = mapping_bytes;
                 }
                 let work = Work { turns: 3_000, keys: 1_200, descends: false, removals: 15 };
@@ -146,7 +146,7 @@ impl Check for TakenBeforeAMerge {
             let mut case = case::<S>((256, 4, 13), (32, 0));
             case.options.write_buffer = 2;
             case.options.write_buffer_changes = Some(8);
-            if S::DESCRIPTION.maps {
+            if S::DESCRIPTION.has_mapping_table() {
                 case.options.mapping_bytes = mapping_bytes;
             }
             let work = Work { turns: 1_000, keys: 368, descends: true, removals: 30 };
@@ -168,7 +168,7 @@ struct TakenByAHighTree;
 
 impl Check for TakenByAHighTree {
     fn concerns(&self, system: &Description) -> bool {
-        system.maps
+        system.has_mapping_table()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -195,7 +195,7 @@ struct TakenAmongMappedParents;
 
 impl Check for TakenAmongMappedParents {
     fn concerns(&self, system: &Description) -> bool {
-        system.maps
+        system.has_mapping_table()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -303,7 +303,11 @@ impl Check for TooSmall {
             }
         }
         // For a system that replaces in place, the smallest of these is large enough.
-        if refused > 0 || S::DESCRIPTION.in_place { Ok(()) } else { Err("none too small".into()) }
+        if refused > 0 || !S::DESCRIPTION.collects() {
+            Ok(())
+        } else {
+            Err("none too small".into())
+        }
     }
 }
 

@@ -182,7 +182,7 @@ impl FailsAfterCuts {
 
 impl Check for FailsAfterCuts {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

@@ -43,7 +43,7 @@ fn pages_with(chip: &Chip, is_wanted: fn(&PageHeader) -> bool) -> Vec<PageNumber
 impl Check for Rot {
     fn concerns(&self, system: &Description) -> bool {
         // Of two pages that are written in turn, a damaged one looks torn.
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

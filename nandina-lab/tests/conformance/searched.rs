@@ -29,7 +29,7 @@ struct CutAnywhere;
 
 impl Check for CutAnywhere {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -96,7 +96,7 @@ fn churn<S: System>(case: &Case) -> Result<(u64, u64, usize), String> {
 
 impl Check for FullChip {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -132,7 +132,7 @@ impl Check for Refused {
         let staged = Options { write_cache: 1, ..searched };
         let kept = Options { checkpoints: Some(1), ..searched };
         let refusals =
-            [(searched, S::DESCRIPTION.in_place), (tracked, true), (staged, true), (kept, true)];
+            [(searched, !S::DESCRIPTION.collects()), (tracked, true), (staged, true), (kept, true)];
         for (options, refused) in refusals {
             let mut chip = Chip::new(suited::<S>(SMALL));
             let mut ram = vec![0; 1 << 16];
@@ -202,7 +202,7 @@ struct WeakGarbage;
 
 impl Check for WeakGarbage {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

@@ -111,7 +111,7 @@ impl Check for DecidedOnce {
     fn concerns(&self, system: &Description) -> bool {
         // A system of mappings writes down nowhere what a mount left out: it erases that
         // (docs/RELIABILITY.md, "What is not promised").
-        is_log(system) && !system.maps
+        is_log(system) && !system.has_mapping_table()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

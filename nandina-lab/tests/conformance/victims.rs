@@ -39,7 +39,7 @@ struct CutAnywhere;
 
 impl Check for CutAnywhere {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -122,7 +122,7 @@ struct FullChip;
 
 impl Check for FullChip {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

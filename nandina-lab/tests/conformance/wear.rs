@@ -32,7 +32,7 @@ struct DeviceFills(Wear);
 
 impl Check for DeviceFills {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -91,7 +91,7 @@ struct RoomAndIdleSteps;
 
 impl Check for RoomAndIdleSteps {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -136,7 +136,7 @@ struct EndOfLife(Wear);
 
 impl Check for EndOfLife {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -190,7 +190,7 @@ struct FewBuffers;
 
 impl Check for FewBuffers {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
