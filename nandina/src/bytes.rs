@@ -14,11 +14,18 @@ pub const fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 /// The bytes from `at`. An index for each byte would be checked once for each.
 const fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    let (_, rest) = bytes.split_at(at);
-    match rest.first_chunk() {
-        Some(&array) => array,
-        None => panic!("integer behind the end"),
+    if let Some((_, rest)) = bytes.split_at_checked(at)
+        && let Some(&array) = rest.first_chunk()
+    {
+        return array;
     }
+    past_the_end()
+}
+
+#[cold]
+#[inline(never)]
+const fn past_the_end() -> ! {
+    panic!("an integer is past the end")
 }
 
 /// The position of `key` among `count` ascending keys (`Ok`).
