@@ -6,7 +6,7 @@ use super::{Blocks, Mark};
 use crate::flash::BlockNumber;
 
 impl Blocks<'_> {
-    /// All blocks in ring order, beginning behind the block opened last.
+    /// All blocks in ring order, beginning after the block opened last.
     ///
     /// Where erases are counted, they begin with block 0.
     pub fn in_turn(&self) -> impl Iterator<Item = BlockNumber> + use<> {
@@ -47,7 +47,7 @@ impl Blocks<'_> {
 
     /// The block with the fewest valid pages that may be collected.
     ///
-    /// Of several, the least worn.
+    /// If there are several, it is the least worn one.
     pub fn victim(&self, active: Option<BlockNumber>) -> Option<BlockNumber> {
         if let Some(best) = self.best(Choice::Collect, |block| Some(block) == active) {
             return best;

@@ -196,7 +196,7 @@ impl<'b> Blocks<'b> {
         self.forget_valid();
     }
 
-    /// Marks every page as not valid, and keeps all else that is known of the blocks.
+    /// Marks every page as not valid, and keeps all other knowledge of the blocks.
     pub fn forget_valid(&mut self) {
         if self.searches() {
             let from = self.bits.len()
@@ -240,7 +240,7 @@ impl<'b> Blocks<'b> {
         matches!(self.wear, Wear::Counted)
     }
 
-    /// The word of `block` in the part of the table behind `before` words a block.
+    /// The word of `block` in the part of the table after `before` words a block.
     fn word(&self, block: BlockNumber, before: usize) -> u32 {
         u32_at(self.table, (before * self.blocks as usize + block.0 as usize) * WORD_BYTES)
     }
@@ -387,7 +387,7 @@ impl<'b> Blocks<'b> {
 
     /// One bit for each page: whether it is valid.
     ///
-    /// The bits begin with the lowest bit of the first byte. Bits behind the last page are
+    /// The bits begin with the lowest bit of the first byte. Bits after that of the last page are
     /// undefined.
     pub fn valid_bits(&self) -> &[u8] {
         &self.bits[..self.page_bits().div_ceil(8)]
@@ -496,7 +496,7 @@ impl<'b> Blocks<'b> {
     /// The same without updating the order of the blocks.
     fn change_valid(&mut self, page: PageNumber, valid: bool) {
         // Where valid pages of a block are only counted, one more may become valid. A pointer that
-        // reads otherwise than when pages were counted can lead to a block that has none.
+        // reads differently from when pages were counted can lead to a block that has none.
         if self.is_valid(page) == valid && !(valid && self.searches()) {
             return;
         }

@@ -5,8 +5,8 @@
 //! The block that was opened last takes no part, since it changes with every page; it is compared
 //! with the winner.
 //!
-//! How many pages of a block are valid is counted here, too: a match would else count the bits of
-//! two blocks.
+//! The number of valid pages of a block is stored here, too: otherwise, a match would count the
+//! bits of two blocks.
 //!
 //! RAM: four bytes for each choice and block, with the number of blocks rounded up to a power of
 //! two, and two bytes for the count of each block. Small chips have neither ([`ORDERED_MIN`]):
@@ -34,7 +34,7 @@ pub(super) enum Choice {
     Open,
     /// To be collected: the one with the fewest valid pages.
     ///
-    /// Of several, the least worn.
+    /// If there are several, it is the least worn one.
     Collect,
     /// To be emptied because its data is cold: the least worn with valid pages.
     Rest,

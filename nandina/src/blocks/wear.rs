@@ -17,7 +17,7 @@ pub enum Wear {
     ///
     /// The free block that was erased least is opened next.
     Counted,
-    /// In turn, without erase counts in RAM. Not with checkpoints.
+    /// In turn, without erase counts in RAM and without checkpoints.
     ///
     /// It takes a bit of RAM for each block, a page buffer for systems that write paths, and a read
     /// of the count stored in the block for each erase. The next free block in turn is opened next.

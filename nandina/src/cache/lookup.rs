@@ -3,8 +3,8 @@
 //! The table stores no page numbers: those are in the slots' entries.
 //!
 //! Half of the places are empty, so a search for a missing page looks at three places on average.
-//! When a slot is removed, those behind it move up: there are no tombstones, and the table never
-//! has to be rebuilt.
+//! When a slot is removed, those after it move up: there are no tombstones, and the table never has
+//! to be rebuilt.
 
 /// Bytes of the table for each slot: two places of two bytes.
 const BYTES: usize = 4;

@@ -119,8 +119,8 @@ impl<'b> Slots<'b> {
 
     /// Takes a slot for a new page out of its list.
     ///
-    /// It is an empty one, else the first clean one, whose page is evicted. `None` if there is
-    /// neither. The caller then calls [`put`](Self::put).
+    /// It is an empty slot if there is one, and otherwise the first clean slot, whose page is
+    /// evicted. `None` if there is neither. The caller then calls [`put`](Self::put).
     pub fn take(&mut self) -> Option<usize> {
         let slot = self.first(List::Empty).or_else(|| {
             let slot = self.first(List::Clean)?;

@@ -19,7 +19,7 @@ const RENAMED_BYTES: usize = 8;
 ///
 /// The number that its page had while it was staged, or 0 (u32); the records that its label counts
 /// (u32); the lowest level of its nodes (u8); the height of the tree if the page holds the newest
-/// root, else 0 (u8); two unused bytes.
+/// root, and 0 otherwise (u8); two unused bytes.
 const NOTE_BYTES: usize = 12;
 
 /// The write cache, if the build has one.
@@ -164,7 +164,7 @@ impl<'b> Written<'b> for Staging<'b> {
     }
 
     fn remember(&mut self, page: PageNumber, bytes: &[u8]) -> bool {
-        // Else pages would not be evicted in the order of their allocation.
+        // Otherwise, pages would not be evicted in the order of their allocation.
         debug_assert!(self.staged == 0, "page {} is programmed before what is staged", page.0);
         if let Some(slot) = self.take() {
             self.slots.put(slot, page.0, List::Clean, bytes);
@@ -341,7 +341,7 @@ impl Staging<'_> {
 
     /// Removes one of the superseded pages and returns it.
     ///
-    /// All of them lie at `from` or behind.
+    /// All of them lie at `from` or after it.
     pub fn take_superseded(&mut self, from: u32) -> Option<PageNumber> {
         self.superseded.take(from)
     }

@@ -52,8 +52,8 @@ pub struct Description {
     pub directory: bool,
     /// Nodes are changed in RAM, and a change itself is a page of a journal.
     ///
-    /// A later commit writes the nodes, also that of a mount after a cut. So pages of changes come
-    /// behind the newest root; a page that is lost there takes its changes along.
+    /// A later commit writes the nodes; it may be that of a mount after a cut. So pages of changes
+    /// come after the newest root, and if one of them is lost, so are its changes.
     /// [`Options::arena_bytes`](crate::Options::arena_bytes) is the RAM for nodes.
     pub journal: bool,
 }
@@ -114,7 +114,7 @@ impl Description {
     }
 }
 
-/// The first key of a leaf's range, and the first key behind it, if there is one.
+/// The first key of a leaf's range, and the first key past it, if there is one.
 pub type LeafRange<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// Where the nodes of a tree are in its pages: what inspectors and tests need.
@@ -128,9 +128,9 @@ pub struct Nodes {
     pub address_in: fn(&[u8]) -> Option<u32>,
     /// The range of keys that a leaf owns, if its page carries one.
     ///
-    /// The first argument is the node area of the page, the second is the number of bytes of a
-    /// key. The result is the first key of the range, and the first one behind it; `None` there if
-    /// the range has no upper end.
+    /// The first argument is the node area of the page, the second is the number of bytes of a key.
+    /// The result is the first key of the range, and the first key past it, which is `None` if the
+    /// range has no upper end.
     pub range_in: fn(&[u8], usize) -> Option<LeafRange<'_>>,
     /// A node may hold stale records beyond its own.
     pub trims: bool,

@@ -120,11 +120,11 @@ pub struct Options {
     /// since the last flush is there wholly or not at all, each independently of the others, and no
     /// key has an older state than that of the flush. Source: VMTree paper, section 4.1.
     ///
-    /// An upsert is buffered only if the limit allows the pages that all pending upserts can take;
-    /// else it is applied at once, after the pending changes. Then only a new key can be refused,
-    /// never another value for an existing one. A pending change is refused only if the device has
-    /// worn out since. A buffered change does not report whether its key was there. The processor
-    /// shifts half of the buffer for each change.
+    /// An upsert is buffered only if the limit allows the pages that all pending upserts can take.
+    /// Otherwise, it is applied at once, after the pending changes. Then only a new key can be
+    /// refused, never another value for an existing one. A pending change is refused only if the
+    /// device has worn out since. A buffered change does not report whether its key was there. The
+    /// processor shifts half of the buffer for each change.
     pub write_buffer: usize,
     /// Number of pending changes in the write buffer that makes a flush due.
     ///
@@ -151,8 +151,8 @@ pub struct Options {
     /// In `vm-ow` records are appended to pages that are older than a checkpoint, in `tnc` no page
     /// says what a commit superseded, and in `btree` and `wpcb` pages are replaced in place. There
     /// a checkpoint counts only until the next change: [`Index::close`](crate::Index::close) writes
-    /// it, whatever the number of blocks. The next mount then reads nothing else, but the root in
-    /// `tnc`, `btree` and `wpcb`; a mount after a cut reads as without checkpoints.
+    /// it, whatever the number of blocks. The next mount then reads only that, and the root in
+    /// `tnc`, `btree` and `wpcb`; a mount after a cut reads as much as without checkpoints.
     ///
     /// Checkpoints take four blocks from the capacity, and a page (on large chips a few) each time.
     /// One stores about a bit for each page of the chip, four bytes for each block, and the mapping
@@ -162,10 +162,10 @@ pub struct Options {
     /// each leaf. In `btree` and `wpcb` a checkpoint is a bit for each page, in pages that are kept
     /// for it and for its end.
     ///
-    /// Where it does not fit in a block, it takes as many as it fills: each time others, which are
-    /// erased for it, and as many more are kept free for the next one. The most are 32 blocks and
-    /// an eighth of the chip. Options that need more are an error, except in `rosette`: no
-    /// checkpoint is written while its directory is larger.
+    /// Where it does not fit in a block, it takes as many blocks as it fills. Each checkpoint takes
+    /// other blocks, which are erased for it, and as many more are kept free for the next one. The
+    /// most are 32 blocks and an eighth of the chip. Options that need more are an error, except in
+    /// `rosette`: no checkpoint is written while its directory is larger.
     /// [`Index::checkpoint`](crate::Index::checkpoint) writes one at once.
     pub checkpoints: Option<u32>,
     /// Bytes of the table of virtual mappings, 0 to 2^24; 0 for none. Default: 1024.
@@ -228,7 +228,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Settings for keys and values of these sizes in bytes, all else at its default.
+    /// Settings for keys and values of these sizes in bytes, with all other defaults.
     pub const fn new(key_bytes: usize, value_bytes: usize) -> Self {
         Self {
             key_bytes,

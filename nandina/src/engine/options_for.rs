@@ -113,7 +113,7 @@ macro_rules! options {
 }
 
 impl<S: System> OptionsFor<S> {
-    /// Settings for keys and values of these sizes in bytes, all else at its default.
+    /// Settings for keys and values of these sizes in bytes, with all other defaults.
     pub const fn new(key_bytes: usize, value_bytes: usize) -> Self {
         Self { options: Options::new(key_bytes, value_bytes), system: PhantomData }
     }

@@ -57,8 +57,8 @@ pub use profile::{Profile, Timing};
 ///     not, without an erase of its block. A cut leaves that page undefined and unstable (rule 6),
 ///     and so does a failure, reported as [`ErrorKind::ProgramFailed`]; no other page changes.
 ///     Where [`Capabilities::atomic_rewrite`] is set as well, a cut or a failure leaves the page as
-///     it was before or as it was to become, and so it reads ever after. Elsewhere `rewrite` is
-///     never called.
+///     it was before or as it was to become, and so it reads ever after. `rewrite` is never called
+///     without [`Capabilities::rewrite`].
 /// 15. **Overwrite.** Where [`Capabilities::overwrite`] is set, some of the main data of a page may
 ///     be programmed again, if the page was programmed since its block was erased. This counts as
 ///     one program of the page: NOP (rule 1), falling bits (rule 2), order (rule 3: on a chip with
@@ -66,8 +66,8 @@ pub use profile::{Profile, Timing};
 ///     it. A cut leaves any mixture of old and new bits in those bytes, and so does a failure,
 ///     reported as [`ErrorKind::ProgramFailed`]. Those bytes are unstable (rule 6). Nothing else
 ///     changes except as rule 13 says. Unlike after rule 6 the page stays readable: where the chip
-///     has an ECC a read may fail, but it succeeds if it is repeated at once. Elsewhere `overwrite`
-///     is never called.
+///     has an ECC a read may fail, but it succeeds if it is repeated at once. `overwrite` is never
+///     called without [`Capabilities::overwrite`].
 pub trait Flash {
     /// The error of the device. The index passes it to its caller unchanged.
     type Error: FlashError;
@@ -98,7 +98,7 @@ pub trait Flash {
     /// default; it must return the same, or pages that other drivers wrote cannot be read.
     ///
     /// Default: computed, on hosts (feature `std` of this library) by the processor's instruction,
-    /// else with a table of 1 KiB.
+    /// and otherwise with a table of 1 KiB.
     fn checksum(&mut self, pieces: &[&[u8]]) -> u32 {
         crate::checksum::of(pieces)
     }
@@ -131,7 +131,7 @@ pub trait Flash {
         panic!("the driver's capabilities name rewrite, but it has none")
     }
 
-    /// Says that nobody needs the content of `page` any more (TRIM).
+    /// Says that nobody needs the content of `page` any longer (TRIM).
     ///
     /// Called only where [`Capabilities::atomic_rewrite`] is set, for pages of nodes that are gone.
     /// Afterwards the page may read as anything until it is written again.

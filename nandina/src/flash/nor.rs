@@ -11,9 +11,9 @@ use super::{
 
 /// A `NorFlash`, divided into pages of a size that the caller chooses.
 ///
-/// A block is an erase unit, [`NorFlash::ERASE_SIZE`] bytes; any capacity behind the last whole
-/// block is not used. There is no spare area. A page may be larger than the part programs at once:
-/// its checksum shows whether a power cut interrupted it.
+/// A block is an erase unit, [`NorFlash::ERASE_SIZE`] bytes; any capacity past the last whole block
+/// is not used. There is no spare area. A page may be larger than the part programs at once: its
+/// checksum shows whether a power cut interrupted it.
 ///
 /// If the flash refuses a valid write or erase, the sector counts as worn out, and the index writes
 /// elsewhere. NOR flash has no place for bad-block marks, so after the next mount such a sector

@@ -1,7 +1,7 @@
 //! Idle steps: garbage collection ahead of need, in steps of bounded length.
 //!
-//! They also read pages that are never read otherwise (patrol), so that decay is found while the
-//! ECC can still correct it.
+//! They also read pages that nothing else reads (patrol), so that decay is found while the ECC can
+//! still correct it.
 
 use super::{PageOwner, floor, next_valid, next_victim, note_refreshed, review_reserve, save};
 use crate::error::Fault;
@@ -44,8 +44,8 @@ enum Due {
 
 /// Does part of the work that is due, with at most `budget` chip operations.
 ///
-/// From one change to the next, at most one block with cold data is emptied: gaining the room that
-/// cold data takes wears other blocks, and where blocks are short that would never come to an end.
+/// From one change to the next, at most one block with cold data is emptied. Regaining the room
+/// that this takes wears other blocks, so where blocks are short the steps would never end.
 pub fn step<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
     budget: u32,
@@ -70,7 +70,7 @@ pub fn step<'b, F: Flash>(
             Due::Change => break (false, true),
             Due::Move(page, cause) => (page, cause),
         };
-        // To gain room the page must move together with others: alone it may gain none.
+        // To gain room the page must move together with others, since alone it may gain none.
         let least = if cause == Cause::Gain { least(owner) } else { owner.move_cost(0) };
         if left < least {
             if cause == Cause::Weak {
@@ -140,7 +140,8 @@ fn due<'b, F: Flash>(
 ) -> Result<Due, Fault<F::Error>> {
     let room = owner.room();
     if room < floor(owner) {
-        // As the next change would: the same victim, and no other work before it.
+        // This is what the next change would do: it takes the same victim, and does no other work
+        // before.
         let repairs = owner.collector().reserve_touched && owner.move_pages() > 1;
         if repairs || owner.empties_blocks() || !owner.knows_pages() {
             return Ok(Due::Change);
@@ -179,7 +180,7 @@ fn due<'b, F: Flash>(
 
 /// The first valid page of a block.
 ///
-/// `None` where it would have to be searched for, which takes longer than a step may.
+/// Returns `None` where a search for it would be needed, which may take longer than a step may.
 fn first_valid<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
     block: Option<BlockNumber>,

@@ -18,10 +18,10 @@ use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::log::Log;
 
-/// Moves of one change that serve other purposes than gaining room.
+/// Moves of one change that serve purposes other than gaining room.
 pub const SPARE_MOVES: u32 = 4;
 
-/// Rounds of one collection that may gain nothing; then there is no progress.
+/// Rounds of one collection that may gain nothing before it counts as stuck.
 ///
 /// A block that fails on the way uses the room that was kept for it.
 const IDLE_ROUNDS: u32 = 16;
@@ -136,10 +136,10 @@ pub trait PageOwner<'b, F: Flash> {
         Ok(false)
     }
 
-    /// Moves pages of `victim` in an order of the owner's.
+    /// Moves pages of `victim` in an order that the owner chooses.
     ///
-    /// Not once cuts have touched the reserve, unless it [empties blocks](Self::empties_blocks).
-    /// Default: moves none.
+    /// It is not called once cuts have touched the reserve, unless the owner [empties
+    /// blocks](Self::empties_blocks). Default: moves none.
     fn collect_ahead(&mut self, victim: BlockNumber) -> Result<(), Fault<F::Error>> {
         let _ = victim;
         Ok(())
@@ -222,7 +222,7 @@ fn no_room<'b, F: Flash>(owner: &impl PageOwner<'b, F>) -> Fault<F::Error> {
 
 /// Collects garbage until a change fits and the reserve is whole.
 ///
-/// If `first`, other work that is due is done before: wear levelling, weak pages, bad blocks.
+/// If `first`, it first does other work that is due: wear levelling, weak pages, bad blocks.
 #[inline(always)]
 pub fn make_room<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
@@ -242,7 +242,7 @@ pub fn make_room<'b, F: Flash>(
     gain_room(owner, 0)
 }
 
-/// Collects garbage until `beyond` more pages fit than have to be kept free.
+/// Collects garbage until `beyond` pages fit above those that have to be kept free.
 #[inline(never)]
 pub fn gain_room<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
@@ -280,7 +280,7 @@ pub fn note_reserve<'b, F: Flash>(owner: &mut impl PageOwner<'b, F>) {
     owner.collector_mut().reserve_touched |= touched;
 }
 
-/// Clears the note that the reserve was touched if there is room enough now.
+/// Clears the note that the reserve was touched, if there is enough room now.
 pub fn review_reserve<'b, F: Flash>(owner: &mut impl PageOwner<'b, F>) {
     let lacks = owner.room() < owner.kept();
     owner.collector_mut().reserve_touched &= lacks;
@@ -300,7 +300,7 @@ fn next_victim<'b, F: Flash>(
     let block_pages = owner.log().block_pages();
     let most = block_pages - gain(block_pages);
     let (together, room) = (owner.pages_beside() > 0, owner.room());
-    // Any other victim than the one with the fewest pages needs its own reserve.
+    // A victim other than the one with the fewest pages needs its own reserve.
     Ok(owner.victim(|valid| {
         owner.pages_to_empty(valid, together) <= most && reserve_blocks(valid) * block_pages <= room
     }))
@@ -375,7 +375,7 @@ fn collect<'b, F: Flash>(
     Ok(())
 }
 
-/// The first valid page of `block` at or behind `from`, and its place in the block.
+/// The first valid page of `block` at or after `from`, and its place in the block.
 ///
 /// Cost: where the block table does not know it, the reads of [`PageOwner::is_needed`] for each
 /// page.

@@ -37,9 +37,9 @@ impl<'b, F: Flash, S: System> Index<'b, F, S> {
     /// other sizes, a cut may also restore an earlier state of the older index, if every block was
     /// written and none is left from before that index.)
     ///
-    /// Cost: that of [`open`](Self::open) if the chip holds an index of these settings, else one
-    /// read for each block (where pages are replaced in place, for each page); one or two erases
-    /// and programs; with checkpoints, or over an index with them, two erases more.
+    /// Cost: that of [`open`](Self::open) if the chip holds an index of these settings. Otherwise,
+    /// one read for each block (where pages are replaced in place, for each page), and one or two
+    /// erases and programs; with checkpoints, or over an index with them, two more erases.
     pub fn format(
         flash: F,
         options: &impl Chosen<S>,

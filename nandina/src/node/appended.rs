@@ -154,11 +154,11 @@ fn key<'a>(area: &'a [u8], shape: &Shape, slot: usize) -> &'a [u8] {
 
 /// Finds the slot that counts for `wanted` in `area`, without unpacking the node.
 ///
-/// If the key is not in the page, returns the slot of the highest key below it, else that of the
-/// lowest key of all; `None` if no record is valid. `area` must be as in a page that was checked:
-/// the search does not work on unpacked nodes. The records programmed with the page are sorted and
-/// covered by its checksum, so they are searched by bisection; appended slots are examined one by
-/// one.
+/// If the key is not in the page, returns the slot of the highest key below it, or that of the
+/// lowest key of all if there is none below; `None` if no record is valid. `area` must be as in a
+/// page that was checked: the search does not work on unpacked nodes. The records programmed with
+/// the page are sorted and covered by its checksum, so they are searched by bisection; appended
+/// slots are examined one by one.
 pub fn find(area: &[u8], shape: &Shape, wanted: &[u8]) -> Result<Option<usize>, NoNode> {
     let initial = initial(area, shape)?;
     let capacity = shape.capacity(area.len());

@@ -10,7 +10,7 @@ use crate::bytes::{u16_at, u32_at};
 /// The most gaps that can be known at once.
 const GAPS_MAX: usize = 16;
 
-/// The offset of the gaps: behind the count of the empty node and their own.
+/// The offset of the gaps: after the count of the empty node and their own count.
 const GAPS_AT: usize = 4;
 
 /// Bytes of a gap: its first number (6 bytes) and its length (4 bytes).
@@ -28,7 +28,7 @@ impl Gaps {
     /// Bytes of a node area that has room for one gap.
     pub(crate) const LEAST_BYTES: usize = GAPS_AT + GAP_BYTES;
 
-    /// The first number of each gap, and the number behind it.
+    /// The first number of each gap, and the number after its last one.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         let gaps = self.firsts.iter().zip(&self.counts).take(self.len);
         gaps.map(|(&first, &count)| (first, first + u64::from(count)))

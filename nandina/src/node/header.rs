@@ -21,7 +21,7 @@ pub mod field {
     pub const SEQUENCE: Range<usize> = 12..18;
     /// Lowest level of the nodes in the page, or 0 in a page of a checkpoint.
     pub const LOWEST: Range<usize> = 18..19;
-    /// Height of the tree, if its root is in the page, else 0.
+    /// Height of the tree if its root is in the page, and 0 otherwise.
     pub const HEIGHT: Range<usize> = 19..20;
     pub const KEY_BYTES: Range<usize> = 20..22;
     pub const VALUE_BYTES: Range<usize> = 22..24;
@@ -36,7 +36,7 @@ pub mod field {
     /// Records in the index, as of this page.
     pub const RECORDS: Range<usize> = 36..40;
 
-    /// All fields, in order, each directly behind the previous one.
+    /// All fields, in order, each directly after the previous one.
     #[cfg(test)]
     pub const ALL: [Range<usize>; 16] = [
         CHECKSUM,
@@ -92,7 +92,7 @@ pub(crate) const SESSION_END: u32 = u32::MAX - 1;
 
 /// Value of the records field of a page of a checkpoint.
 ///
-/// Only where nodes are replaced in place.
+/// There are such pages only where nodes are replaced in place.
 pub(crate) const CHECKPOINT: u32 = u32::MAX - 2;
 
 /// Version of the format on the medium. Media of another version are refused.
@@ -123,12 +123,13 @@ pub struct Medium {
     pub appended: bool,
     /// Whether a node has one page, which is replaced as a whole or not at all.
     ///
-    /// Else, where it is replaced in place, it has two shadow pages. `false` for systems that
+    /// Otherwise, a node that is replaced in place has two shadow pages. `false` for systems that
     /// replace nothing in place.
     pub atomic: bool,
     /// Whether a session page leads to the checkpoints.
     ///
-    /// So it is where pages are replaced in place. Else anchors do. `false` without checkpoints.
+    /// It does so where pages are replaced in place. In other systems anchors lead to them. `false`
+    /// without checkpoints.
     pub replaced: bool,
 }
 
@@ -145,7 +146,7 @@ pub struct PageHeader {
     ///
     /// 0 if the page belongs to a checkpoint and holds no nodes.
     pub lowest: u8,
-    /// Height of the tree if the root is in the page, else 0.
+    /// Height of the tree if the root is in the page, and 0 otherwise.
     pub height: u8,
     /// Erase count of the block when the page was programmed.
     pub erase_count: u32,
@@ -172,7 +173,7 @@ impl PageHeader {
 
     /// Whether the page is one of a checkpoint among nodes.
     ///
-    /// Such are those where nodes are replaced in place.
+    /// There are such pages only where nodes are replaced in place.
     pub const fn is_of_checkpoint(&self) -> bool {
         self.height == 0 && self.records == CHECKPOINT
     }

@@ -34,7 +34,7 @@ pub enum PageFault {
     Version(u8),
     /// A page of appended records, where such pages are not read.
     ///
-    /// Nothing of it was checked.
+    /// None of it was checked.
     Appended,
 }
 

@@ -47,7 +47,7 @@ impl Shape {
         self.payload_bytes as usize
     }
 
-    /// Bytes of the tag behind the payload.
+    /// Bytes of the tag after the payload.
     ///
     /// 0, or 1 or 2 where records are appended to pages ([`appended`](super::appended)).
     pub const fn tag_bytes(&self) -> usize {

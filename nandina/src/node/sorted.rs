@@ -122,7 +122,7 @@ impl<'a> NodeMut<'a> {
         self.bytes[..COUNT_BYTES].copy_from_slice(&(count as u16).to_le_bytes());
     }
 
-    /// Inserts a record at `index` and shifts those behind it.
+    /// Inserts a record at `index` and shifts those after it.
     pub fn insert(&mut self, index: usize, key: &[u8], payload: &[u8]) {
         let (at, end) = (self.shape.at(index), self.shape.at(self.count));
         self.bytes.copy_within(at..end, at + self.shape.record_bytes());

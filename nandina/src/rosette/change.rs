@@ -1,7 +1,7 @@
 //! Upserts and removals of single records: one read and one program each.
 //!
 //! A full leaf is split: the half with the new record is written, and the old page still owns the
-//! other half. Keys that rise, or fall, leave full leaves behind. `merge.rs` has the opposite.
+//! other half. Keys that rise, or fall, leave full leaves. `merge.rs` does the opposite.
 
 use super::leaf::Form;
 use super::leaves::{KEY_MAX, Leaves, copied};
@@ -48,7 +48,7 @@ impl<F: Flash> Leaves<'_, F> {
                     self.rewrite_leaf(frame, rank, self.records + 1)?;
                     return Ok(Inserted::New);
                 }
-                // Neighbours that are thin together are merged before there is one leaf more.
+                // Two neighbours that fit in one leaf are merged before a leaf is added.
                 Look::Split(_) if !searched && self.is_thin() => {
                     searched = true;
                     self.merge_thin()?;
@@ -97,16 +97,17 @@ impl<F: Flash> Leaves<'_, F> {
 
     /// Changes the bytes of the leaf in `frame`.
     ///
-    /// From then on they are no page of the chip.
+    /// From then on the buffer does not hold a page of the chip.
     fn change_leaf(&mut self, frame: usize, change: impl FnOnce(&Form, &mut [u8])) {
         let form = self.form();
         self.log.frames.forget(frame);
         change(&form, self.log.frames.bytes_mut(frame));
     }
 
-    /// Whether so little is in the leaves that two neighbours fit in one.
+    /// Whether the leaves hold so little that two neighbours fit in one.
     ///
-    /// So it is, too, if there may be no more leaves; but then perhaps none can be merged.
+    /// Also returns `true` if there may be no more leaves, although perhaps none can be merged
+    /// then.
     fn is_thin(&self) -> bool {
         let leaves = self.directory.len() as u32;
         leaves >= self.limit_pages()
@@ -133,7 +134,7 @@ impl<F: Flash> Leaves<'_, F> {
         let page = self.page_at(rank)?;
         let node = self.node(frame, page)?;
         let count = node.count();
-        // Records of the lower half. Of keys that rise or fall, the new one is alone in its half.
+        // Records of the lower half. If keys rise or fall, the new one is alone in its half.
         let left = match at {
             0 => 1,
             at if at == count => count,

@@ -4,9 +4,9 @@
 //! stored directory are older than all of them, and own what is left. Where the checkpoint is
 //! missing or damaged, the mount reads the pages of all blocks.
 //!
-//! Behind the directory a checkpoint stores the blocks that may hold a torn page, and where the
-//! session page is that lists them, since a mount from it sees no older session page. None is
-//! written before the newest leaf of the mount was written again.
+//! After the directory a checkpoint stores the blocks that may hold a torn page, and where the
+//! session page that lists them is, since a mount from the checkpoint sees no older session page.
+//! No checkpoint is written before the newest leaf of the mount was written again.
 
 use super::directory::{Directory, Painted};
 use super::leaves::{KEY_MAX, Leaves};
@@ -20,7 +20,7 @@ use crate::log::checkpoint::{Checkpoint, Stream, Summary, read_owned};
 /// Bytes of the longest entry of a directory.
 const ENTRY_MAX: usize = KEY_MAX + size_of::<PageNumber>();
 
-/// Bytes that a checkpoint stores beside the directory, at most.
+/// The most bytes that a checkpoint stores besides the directory.
 pub(super) const STORED_BESIDE_MAX: usize = PAGE_BYTES + BYTES_MAX;
 
 const PAGE_BYTES: usize = 4;
@@ -33,7 +33,7 @@ pub(super) struct Stored<'s, 'b> {
 }
 
 impl<'s, 'b> Stored<'s, 'b> {
-    /// What a checkpoint stores of these.
+    /// The part of this that a checkpoint stores.
     pub fn of(
         directory: &'s Directory<'b>,
         suspects: &Suspects,
@@ -67,7 +67,7 @@ impl Stream for Stored<'_, '_> {
         }
     }
 
-    // A mount takes the bytes when it knows what is newer.
+    // A mount takes the bytes once it knows what is newer.
     fn clear(&mut self) {}
 
     fn load(&mut self, _: usize, _: &[u8]) -> bool {

@@ -55,7 +55,7 @@ impl<'b> Directory<'b> {
         directory
     }
 
-    /// Makes it one range of all keys, which no page owns.
+    /// Makes the directory one range of all keys, which no page owns.
     pub fn clear(&mut self) {
         self.len = 1;
         self.ram[..self.key_bytes].fill(0);
@@ -77,7 +77,7 @@ impl<'b> Directory<'b> {
         self.entry_bytes
     }
 
-    /// The entries, one behind the other.
+    /// The entries, one after the other.
     pub fn entries(&self) -> &[u8] {
         &self.ram[..self.len * self.entry_bytes]
     }
@@ -126,7 +126,7 @@ impl<'b> Directory<'b> {
         }
     }
 
-    /// The rank of a range of `page` at or behind that of `low`, and below `high`.
+    /// The rank of a range of `page`, from the range of `low` on and below `high`.
     pub fn rank_of(&self, page: PageNumber, (low, high): (&[u8], Option<&[u8]>)) -> Option<usize> {
         (self.find(low)..self.len)
             .take_while(|&rank| high.is_none_or(|high| self.separator(rank) < high))

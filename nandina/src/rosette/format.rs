@@ -41,7 +41,7 @@ impl<F: Flash> Leaves<'_, F> {
         self.log.frames.forget(0);
         form.begin(self.log.frames.bytes_mut(0));
         self.rewrite_leaf(0, 0, 0)?;
-        // Of the older index nothing is needed any more.
+        // Nothing of the older index is needed any longer.
         self.log.blocks.forget_valid();
         if let Some(page) = self.directory.page(0) {
             self.log.blocks.set_valid(page, true);
@@ -53,9 +53,9 @@ impl<F: Flash> Leaves<'_, F> {
         Ok(())
     }
 
-    /// Marks the index that is to be replaced as open, so that it does not end well.
+    /// Marks the index that is to be replaced as open, as if it had not been closed.
     ///
-    /// Then, if the new leaf is torn, so that one mount sees it and another does not, each of them
+    /// The new leaf may be torn, so that one mount sees it and another does not. Then each of them
     /// settles what it sees. If no more than one block is free, nothing is marked: the leaf is
     /// written into that block, and a mount reads it often.
     fn begin_last_session(&mut self) -> Result<(), Fault<F::Error>> {
@@ -63,7 +63,7 @@ impl<F: Flash> Leaves<'_, F> {
             self.begin_session()?;
         }
         if self.log.medium.checkpoints {
-            // From the checkpoint no mount would find the new leaf.
+            // No mount from the checkpoint would find the new leaf.
             self.checkpoints.erase_anchors(&mut self.log)?;
         }
         Ok(())
@@ -78,9 +78,9 @@ impl<F: Flash> Leaves<'_, F> {
 
     /// Surveys a chip whose index, if it has one, cannot be opened.
     ///
-    /// Returns the number behind which new pages are numbered: above everything that may be torn,
-    /// and below what a mount of the present content would write. Only blocks that such an index
-    /// does not need stay free, if there are any.
+    /// Returns the number after which new pages are numbered. It is above everything that may be
+    /// torn, and below what a mount of the present content would write. Only blocks that such an
+    /// index does not need stay free, if there are any.
     fn survey_to_replace(&mut self) -> Result<u64, Fault<F::Error>> {
         let survey = self.survey(u64::MAX)?;
         if survey.has_anchors() {

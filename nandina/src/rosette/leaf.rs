@@ -69,7 +69,7 @@ impl Form {
         Node::parse(&page[..self.node_bytes()], self.shape)
     }
 
-    /// The same, for changing.
+    /// The records of a leaf, for changing.
     pub fn node_mut<'a>(&self, page: &'a mut [u8]) -> Option<NodeMut<'a>> {
         NodeMut::parse(&mut page[..self.node_bytes()], self.shape)
     }

@@ -1,6 +1,6 @@
 //! How many leaves there may be.
 //!
-//! Each two neighbouring leaves hold more records than fit in one, or an insert merges some before
+//! Any two neighbouring leaves hold more records than fit in one, or an insert merges some before
 //! it adds a leaf. So the number of leaves follows from the number of records. Nothing is read or
 //! written here.
 
@@ -22,8 +22,8 @@ pub(super) const LIMIT_MIN: u32 = 2;
 
 /// Chip operations to move a page.
 ///
-/// It is read, an attempt at a time, and programmed into a block that may have to be erased; before
-/// it a session may begin; and a bad block is marked.
+/// The page is read, in up to the allowed number of attempts, and programmed into a block that may
+/// have to be erased. A session may begin before, and a bad block may be marked.
 pub(super) const fn move_cost(verify: bool, reads_by_erase: u32) -> u32 {
     READS_MAX + 2 * (1 + verify as u32) + 3 * (1 + reads_by_erase)
 }
@@ -31,7 +31,7 @@ pub(super) const fn move_cost(verify: bool, reads_by_erase: u32) -> u32 {
 /// The limits on a chip of which `blocks` blocks can be counted on.
 pub(super) fn budget(block_pages: u32, blocks: u32) -> (Extent, Budget) {
     let extent = Extent { block_pages, blocks: blocks.saturating_sub(SESSION_BLOCKS) };
-    // A page moves by itself, and takes no path along.
+    // A page moves by itself, without a path.
     let mut budget = Budget::new(&extent, Moves::Alone, 1, (1, 1), 0);
     // A session page that lists suspects is valid, too.
     budget.limit_pages = budget.limit_pages.saturating_sub(1);
@@ -48,7 +48,7 @@ pub(super) const fn area_blocks(parts: u32, block_pages: u32) -> u32 {
 
 /// The most leaves on a chip of this geometry, whatever it can do.
 pub(super) fn leaves_max(geometry: &Geometry, checkpoints: bool) -> u32 {
-    // Those of several blocks take more.
+    // Checkpoints of several blocks take more.
     let area = if checkpoints { checkpoint::area_blocks(1) } else { 0 };
     let blocks = geometry.blocks.saturating_sub(area);
     budget(geometry.pages_per_block, blocks).1.limit_pages

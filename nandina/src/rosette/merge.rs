@@ -9,22 +9,21 @@ use super::leaves::{KEY_MAX, Leaves, copied};
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 
-/// A leaf with fewer of these parts of a full one looks for a neighbour to join.
+/// A leaf that holds fewer parts of a full one than this looks for a neighbour.
 const THIN_PARTS: usize = 3;
 
-/// Two leaves join if they hold no more of these parts together.
+/// Two leaves join if they hold at most this many parts together.
 const JOINED_PARTS: usize = 6;
 
 /// The parts of a full leaf.
 const PARTS: usize = 8;
 
 impl<F: Flash> Leaves<'_, F> {
-    /// After a removal: writes the leaf in `frame` together with a neighbour.
+    /// Writes the leaf in `frame` together with a neighbour, after a removal.
     ///
-    /// It does so only if that is worth it.
-    /// The leaf is trimmed and has `count` records left. A neighbour is read only when the leaf
-    /// loses one of its last parts. Returns whether the leaf was written. Cost: at most two reads
-    /// more than a removal.
+    /// It does so only if that is worth its cost. The leaf is trimmed and has `count` records left.
+    /// A neighbour is read only when the leaf loses one of its last parts. Returns whether the leaf
+    /// was written. Cost: at most two reads more than a removal.
     pub(super) fn join(
         &mut self,
         frame: usize,
@@ -108,7 +107,7 @@ impl<F: Flash> Leaves<'_, F> {
         Ok(Some(count))
     }
 
-    /// Writes the leaves at `lower` and behind it as one.
+    /// Writes the leaf at `lower` and the next one as one leaf.
     ///
     /// They are in two different page buffers. There must be room for the records of both.
     fn merge(

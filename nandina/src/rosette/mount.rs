@@ -5,7 +5,7 @@
 //! Sequence numbers rise with every program, and blocks are written one at a time. So the first
 //! pages of all blocks show in which order the blocks were written, and a mount reads the pages
 //! from the newest to the oldest: each owns what no newer one does. As soon as every key has an
-//! owner the rest is garbage.
+//! owner, all other pages are garbage.
 //!
 //! Only the newest pages on the chip can be torn and count: a program that failed is repeated
 //! elsewhere at once, and a block is erased only when newer pages own all that its pages did. So a
@@ -17,7 +17,7 @@
 //! counts it ([`Statistics::unexplained_pages`](crate::Statistics::unexplained_pages)). Keys that
 //! no page owns are an error when they are used.
 //!
-//! With a checkpoint all of this is done with the pages behind it alone (`checkpoint.rs`).
+//! With a checkpoint all of this is done only with the pages after it (`checkpoint.rs`).
 
 use super::directory::Painted;
 use super::leaves::{Leaves, damage_of};
@@ -45,7 +45,7 @@ impl<F: Flash> Leaves<'_, F> {
         self.settle_or_read()
     }
 
-    /// Finds the index, which was found before, without settling.
+    /// Finds again an index that was found before, without settling.
     pub(super) fn mount_as_seen(&mut self) -> Result<(), Fault<F::Error>> {
         self.find_as_seen().map_err(|error| match error {
             OpenError::Device(error) => Fault::Device(error),
@@ -65,18 +65,18 @@ impl<F: Flash> Leaves<'_, F> {
         self.find_in_all_blocks()
     }
 
-    /// Finds the index from a checkpoint and the pages behind it.
+    /// Finds the index from a checkpoint and the pages after it.
     ///
     /// Returns `false` if the checkpoint cannot be used after all.
     fn find_behind(&mut self, found: &Checkpoint) -> Result<bool, OpenError<F::Error>> {
         let (mut limit, mut highest) = (u64::MAX, 0);
         let newest = self.find_newest(found.header.identity, &mut limit, &mut highest)?;
-        // Else no page that counts was written since.
+        // If there is none, no page that counts was written since the checkpoint.
         let last = PageHeader { sequence: found.last_sequence(), ..found.header };
         let newest = newest.unwrap_or((last, PageNumber(found.summary.page)));
         match self.take_found(newest, limit, highest, Some(found)) {
             Ok(()) => Ok(true),
-            // A part of it can no longer be read, or it has too many leaves.
+            // A part of the checkpoint can no longer be read, or it has too many leaves.
             Err(OpenError::Corrupt { .. } | OpenError::BadOption { .. }) => Ok(false),
             Err(error) => Err(error),
         }
@@ -116,8 +116,8 @@ impl<F: Flash> Leaves<'_, F> {
         let found = Found { checkpoint, ..Found::of(&newest) };
         let leaf = match self.paint(found)? {
             Ok(leaf) if self.take_newest(leaf)? => leaf,
-            // The state before the newest leaf never had this many: pages of it are erased, and the
-            // gap was filled with older ones. So that leaf is whole.
+            // The state before the newest leaf never had this many leaves: pages of it are erased,
+            // and older pages took their place. So the newest leaf is whole.
             _ => {
                 covered!("the state before the newest leaf is gone");
                 match self.paint(Found { counts_newest: true, ..found })? {
@@ -129,7 +129,7 @@ impl<F: Flash> Leaves<'_, F> {
         self.note_apart();
         self.take_counts(leaf, checkpoint)?;
         self.count_unexplained();
-        // More pages than that cannot have been programmed without success since the newest.
+        // No more than this many pages can have been programmed without success since the newest.
         let gap = GAP + u64::from(self.log.geometry().blocks);
         let known = self.checkpoints.base().map_or(0, |base| base.highest);
         self.log.restart(newest.identity, highest.max(known) + gap);
@@ -172,9 +172,10 @@ impl<F: Flash> Leaves<'_, F> {
 
     /// The newest page of the format `identity` that reads the same each time.
     ///
-    /// After a checkpoint was found it is newer than that.
+    /// If a checkpoint was found, the page is newer than that.
     ///
-    /// Lowers `limit` to the number of each page that does not; raises `highest` to all numbers.
+    /// Lowers `limit` to the number of each page that does not, and raises `highest` to the highest
+    /// number seen.
     ///
     /// A page with the number of a torn one counts: the mount that wrote it had not seen the torn
     /// one, which was the first of another block and commits nothing.
@@ -251,7 +252,7 @@ impl<F: Flash> Leaves<'_, F> {
         Ok(Ok(found.leaf))
     }
 
-    /// Gives the newest leaf what it says, over the state before it.
+    /// Gives the newest leaf its whole range, over the state before it.
     ///
     /// It may be torn, though it reads the same each time. So as long as the state before it is
     /// whole, the blocks that this state needs are held until the leaf was written again.
@@ -271,9 +272,9 @@ impl<F: Flash> Leaves<'_, F> {
         Ok(self.directory.cover(fences, page))
     }
 
-    /// Takes the counts that the newest leaf records, of an index that is found.
+    /// Takes the counts of the index from the newest leaf.
     ///
-    /// If there is none, the checkpoint has them.
+    /// If there is no such leaf, the checkpoint has the counts.
     fn take_counts(
         &mut self,
         leaf: Option<NewestLeaf>,
@@ -410,7 +411,7 @@ impl<F: Flash> Leaves<'_, F> {
 
     /// Notes a damaged page, in its block if no cut explains it.
     ///
-    /// Nothing else uses the stuck mark yet.
+    /// Nothing uses the stuck mark for another purpose at this time.
     fn note_damage(&mut self, page: PageNumber, is_unexplained: bool) {
         self.damaged.get_or_insert(page);
         if is_unexplained {
@@ -449,12 +450,12 @@ impl<F: Flash> Leaves<'_, F> {
 /// What a mount looks for, and what the pages have shown so far.
 #[derive(Clone, Copy)]
 struct Found<'c> {
-    /// The checkpoint behind which the pages are, if a mount begins with one.
+    /// The checkpoint after which the pages come, if a mount begins with one.
     checkpoint: Option<&'c Checkpoint>,
     identity: u32,
     /// The highest sequence number that counts.
     highest: u64,
-    /// Whether the newest leaf counts, or the state before it is looked for.
+    /// Whether the newest leaf counts. Otherwise the state before it is looked for.
     counts_newest: bool,
     /// The newest leaf.
     leaf: Option<NewestLeaf>,

@@ -122,7 +122,7 @@ pub(super) fn check<E>(
     Ok(())
 }
 
-/// Why there can be no checkpoints as the options say, if there are to be any.
+/// Why the checkpoints that the options ask for are not possible, if so.
 fn checkpoints_unfit(
     geometry: &Geometry,
     options: &Options,
@@ -133,7 +133,7 @@ fn checkpoints_unfit(
         return Some(reason);
     }
     let parts = |leaves| parts_for(geometry, options, block_pages, leaves);
-    // None is written while the directory does not fit, but some must fit.
+    // No checkpoint is written while the directory does not fit, but some directory must fit.
     parts(limits::LIMIT_MIN).is_none().then_some(BadOption::CheckpointTooLarge)
 }
 
@@ -146,7 +146,7 @@ fn parts_for(geometry: &Geometry, options: &Options, block_pages: u32, leaves: u
 
 /// The most pages of a checkpoint; 0 if there are none.
 ///
-/// None is written while the directory is larger.
+/// No checkpoint is written while the directory is larger.
 pub(super) fn parts_max(geometry: &Geometry, options: &Options, block_pages: u32) -> u32 {
     if options.checkpoints.is_none() {
         return 0;

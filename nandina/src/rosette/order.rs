@@ -40,7 +40,7 @@ impl<'b> Order<'b> {
         BYTES * blocks as usize
     }
 
-    /// Of `ram.len() / 4` blocks, none of which is known.
+    /// The order of `ram.len() / 4` blocks, none of which is known.
     pub fn new(ram: &'b mut [u8]) -> Self {
         let mut order = Self { marks: ram, newest: 0 };
         order.clear();
@@ -62,7 +62,7 @@ impl<'b> Order<'b> {
 
     /// Whether a page of `block` with this number is left from before its erase.
     ///
-    /// Then its number is lower than that with which the pages of the block begin: that erase
+    /// If so, its number is lower than the number of the first page of the block: that erase
     /// silently did only a part of its work.
     pub fn is_left_over(&self, block: BlockNumber, sequence: u64) -> bool {
         let mark = u32_at(self.marks, block.0 as usize * BYTES);

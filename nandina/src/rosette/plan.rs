@@ -85,7 +85,7 @@ pub(super) fn planned(
 ///
 /// The first pages of all blocks and their ends are read, and at most every page, twice where the
 /// state before the newest leaf is gone; and all of that again for each torn page. Before that, a
-/// checkpoint of `parts` pages, or 0, and the pages behind it may be read and found unusable. Then
+/// checkpoint of `parts` pages, or 0, and the pages after it may be read and found unusable. Then
 /// the valid pages of the blocks that may hold a torn page are moved.
 fn open_cost(geometry: &Geometry, block_pages: u32, parts: u32, verify: bool) -> Cost {
     let (blocks, pages) = (u64::from(geometry.blocks), u64::from(block_pages));
@@ -101,8 +101,8 @@ fn open_cost(geometry: &Geometry, block_pages: u32, parts: u32, verify: bool) ->
         0
     };
     let looked_at = looked_at + behind;
-    // Those that waited, and one more, may be full. Of the others each has at most half the pages
-    // of the one before it, which are moved from that.
+    // The suspects that waited, and one more, may be full. Each of the others has at most half the
+    // pages of the previous one, from which they are moved.
     let moved = (WAITING_MAX as u64 + 1) * pages + suspects;
     let programs = moved + 2;
     let verifies = if verify { programs } else { 0 };

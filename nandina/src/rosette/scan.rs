@@ -18,7 +18,7 @@ pub struct LeafScan<'k> {
     downwards: bool,
     /// The rank of the leaf, and the place of the next record in it.
     ///
-    /// Downwards it is the place behind the next record. `None` before the first leaf.
+    /// Downwards it is the place after the next record. `None` before the first leaf.
     at: Option<(usize, usize)>,
     done: bool,
 }
@@ -28,7 +28,7 @@ impl<'k> LeafScan<'k> {
         Self { low, high, downwards, at: None, done: false }
     }
 
-    /// Whether `key` is behind the end of the range.
+    /// Whether `key` is past the end of the range.
     fn is_beyond(&self, key: &[u8]) -> bool {
         match (self.downwards, self.low, self.high) {
             (false, _, Bound::Included(high)) => key > high,
@@ -64,7 +64,7 @@ impl<F: Flash> Leaves<'_, F> {
         Ok(Some((key, value)))
     }
 
-    /// The leaf and the place of the next record, or `None` behind the last.
+    /// The leaf and the place of the next record, or `None` after the last.
     fn next_place(
         &mut self,
         scan: &LeafScan<'_>,

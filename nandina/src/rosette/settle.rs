@@ -1,16 +1,16 @@
 //! Settling: a mount after a cut leaves no page that may be torn.
 //!
 //! The mount has found the newest page that is steady. What was programmed after it was torn; it
-//! may not even be visible now. It can lie behind that page in its block, which is a *suspect*
-//! then, or first in another block, which holds no page that counts.
+//! may not even be visible now. It can lie after that page in its block, which is then a *suspect*,
+//! or first in another block, which holds no page that counts.
 //!
-//! 1. Blocks of the second sort are erased: those whose first page does not read as blank each
+//! 1. Blocks of the second kind are erased: those whose first page does not read as blank each
 //!    time, and is not an older page.
 //! 2. A session page is programmed. It lists the suspects, each with the sequence numbers that a
-//!    page torn there can have: behind those of the newest page, up to that of the session page.
-//!    From now on no mount counts these.
-//! 3. The newest leaf is written again. Until then no block is opened that was needed without it.
-//!    Once cuts have touched the reserve, the leaf stays where it is.
+//!    page torn there can have: those after the number of the newest page, up to that of the
+//!    session page. From now on no mount counts these.
+//! 3. The newest leaf is written again. Until then no block is opened that would be needed without
+//!    that leaf. Once cuts have touched the reserve, the leaf stays where it is.
 //! 4. The valid pages of the suspects are moved, the suspect with the fewest of them first, and the
 //!    suspects are erased. A cut in between adds a suspect, which has at most half as many.
 //! 5. A session page is programmed that lists no suspects.
@@ -18,9 +18,10 @@
 //! Steps 4 and 5 use no page of what is kept free. Where room is short they wait: the session page
 //! stays valid, collection continues, and changes empty a suspect as soon as there is room for it.
 //!
-//! So a mount decides once, and each later mount as it did. Of a suspect with a page that cannot be
-//! read the rest is moved; it stays in the list. So does a block of either sort that cannot be
-//! erased, until the chip has marked it as bad: a torn page in it can still be read.
+//! So a mount decides once, and each later mount decides in the same way. If a page of a suspect
+//! cannot be read, the other pages are moved and the suspect stays in the list. A block of either
+//! kind that cannot be erased also stays in it until the chip has marked the block as bad: a torn
+//! page in it can still be read.
 
 use super::leaves::Leaves;
 use super::suspects::{Suspect, Suspects, WAITING_MAX};
@@ -30,19 +31,19 @@ use crate::gc::{self, PageOwner};
 use crate::log::{LOOKS, Label};
 use crate::node::{PageFault, SESSION_END};
 
-/// Times that a mount begins again because its newest leaf cannot be read any more.
+/// Times that a mount begins again because its newest leaf can no longer be read.
 const TRIES: u32 = 2;
 
 impl<F: Flash> Leaves<'_, F> {
     /// Settles what a mount has found.
     ///
-    /// If nothing can be written, the index can still be read.
-    /// The newest page was read often enough to be known as steady.
+    /// If nothing can be written, the index can still be read: the newest page was read often
+    /// enough to be known as steady.
     pub(super) fn settle_or_read(&mut self) -> Result<(), Fault<F::Error>> {
         let mut tries = TRIES;
         loop {
             match self.settle() {
-                // A leaf that was steady can be read no more.
+                // A leaf that was steady can no longer be read.
                 Err(Fault::Corrupt { reason, .. })
                     if tries > 0 && reason != Damage::NotAsWritten =>
                 {
@@ -61,7 +62,7 @@ impl<F: Flash> Leaves<'_, F> {
         }
     }
 
-    /// Settles, unless that is done.
+    /// Settles, unless that was done.
     pub(super) fn settle(&mut self) -> Result<(), Fault<F::Error>> {
         if self.settled {
             return Ok(());
@@ -79,8 +80,9 @@ impl<F: Flash> Leaves<'_, F> {
         let mut suspects = self.suspects;
         for at in 0..self.suspects.all().len() {
             let suspect = BlockNumber(self.suspects.all()[at].block);
-            // Of the others each has valid pages, or is held: then it still has the leaf that the
-            // newest one replaces, and is erased after that was written again.
+            // Each of the other suspects has valid pages, or is held. If it is held, it still has
+            // the leaf that the newest one replaces, and is erased after the newest one was written
+            // again.
             if suspect != block && self.clear_block(suspect)? {
                 suspects.keep(|other| other.block != suspect.0);
             }
@@ -91,7 +93,7 @@ impl<F: Flash> Leaves<'_, F> {
         }
         self.suspects = suspects;
         if self.log.room() < self.reserve_pages() + 2 {
-            // The newest page reads the same each time: what it superseded is needed no more. If
+            // The newest page reads the same each time: what it superseded is no longer needed. If
             // the leaf were written again at each of several cuts, each would leave a block with
             // that leaf alone, and use up the reserve.
             covered!("the newest leaf stays where it is, since room is short");
@@ -140,14 +142,14 @@ impl<F: Flash> Leaves<'_, F> {
 
     /// Moves the valid pages of all suspects, and erases them.
     ///
-    /// Unless `at_once`, those wait for which there is no room above what is kept free.
+    /// Unless `at_once`, suspects for which there is no room above what is kept free have to wait.
     fn empty_suspects(&mut self, at_once: bool) -> Result<(), Fault<F::Error>> {
         let (mut left, mut stay) = (self.suspects, Suspects::NONE);
         while let Some(suspect) = self.easiest(&left) {
             let block = BlockNumber(suspect.block);
             let pages = self.log.blocks.valid_in(block) + 1;
             if !at_once && self.log.room() < self.kept_to_settle() + pages {
-                // Each of the others has as many pages.
+                // Each of the others has at least as many pages.
                 self.postponed = true;
                 break;
             }
@@ -194,9 +196,9 @@ impl<F: Flash> Leaves<'_, F> {
     /// Erases the blocks without valid pages whose first page may be torn.
     ///
     /// Those that cannot be erased become suspects. Every page that is not torn has at most the
-    /// number `newest`. Only the blocks are looked at that may have been opened since the
-    /// checkpoint of the mount. Cost: a read for each such block that was written, [`LOOKS`] for
-    /// each that was not.
+    /// number `newest`. Only blocks that may have been opened since the checkpoint of the mount are
+    /// looked at. Cost: a read for each such block that was written, [`LOOKS`] for each that was
+    /// not.
     fn clear_torn_blocks(
         &mut self,
         newest: u64,
@@ -218,7 +220,7 @@ impl<F: Flash> Leaves<'_, F> {
 
     /// Adds `block` to the suspects.
     ///
-    /// What is torn in it has a higher number than `from`, and a lower one than the session page.
+    /// A torn page in it has a higher number than `from`, and a lower one than the session page.
     fn suspect(
         &self,
         block: BlockNumber,
@@ -236,10 +238,10 @@ impl<F: Flash> Leaves<'_, F> {
     /// Erases a free block that may hold a torn page.
     ///
     /// To a mount from a checkpoint that lists the block it would look as if it had never been
-    /// opened, so no checkpoint is used from then on that is older than the mount.
+    /// opened, so from then on no checkpoint that is older than the mount is used.
     ///
-    /// Returns whether no torn page of it can be read any more: it was erased, or the chip has
-    /// marked it as bad.
+    /// Returns whether its torn pages can no longer be read: it was erased, or the chip has marked
+    /// it as bad.
     fn clear_block(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
         let is_free = self.log.blocks.is_empty(block);
         if is_free {

@@ -4,8 +4,8 @@
 //! | count: u16 | block: u32  from: u64  span: u32 | ... | 0 ... |
 //! ```
 //!
-//! A page in such a block does not count if its sequence number lies behind `from`, by at most
-//! `span`. No page is read here.
+//! A page in such a block does not count if its sequence number is above `from`, by at most `span`.
+//! No page is read here.
 
 use crate::bytes::{u16_at, u32_at};
 use crate::flash::BlockNumber;
@@ -49,7 +49,7 @@ pub(super) struct Suspect {
     pub block: u32,
     /// The highest sequence number in it that counts.
     pub from: u64,
-    /// Numbers behind `from` that do not count.
+    /// How many sequence numbers after `from` do not count.
     pub span: u32,
 }
 
@@ -70,7 +70,7 @@ impl Suspects {
         &self.suspects[..self.count.into()]
     }
 
-    /// Whether there is none.
+    /// Whether there is no suspect.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -109,7 +109,7 @@ impl Suspects {
         })
     }
 
-    /// Bytes that they take.
+    /// Bytes that the suspects take.
     pub const fn bytes(&self) -> usize {
         COUNT_BYTES + SUSPECT_BYTES * self.count as usize
     }
@@ -128,7 +128,7 @@ impl Suspects {
 
     /// Reads the suspects from the area of a page of a chip with `blocks` blocks.
     ///
-    /// Returns `None` if there can be none such.
+    /// Returns `None` if the bytes are not a valid list.
     pub fn read(area: &[u8], blocks: u32) -> Option<Self> {
         let count = usize::from(u16_at(area, 0));
         let bytes = area.get(COUNT_BYTES..COUNT_BYTES + count * SUSPECT_BYTES)?;

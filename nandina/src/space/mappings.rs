@@ -4,11 +4,11 @@
 //!
 //! A mapping is never chained: it leads from the pointer in the parent, the node's *logical
 //! address*, straight to the page that holds the node. The page whose number is a logical address
-//! is not programmed until the mapping is gone, else one number would mean two nodes. To flush
-//! mappings, the parent is written with the current pages of its children.
+//! is not programmed until the mapping is gone; otherwise, one number would mean two nodes. To
+//! flush mappings, the parent is written with the current pages of its children.
 //!
 //! Open addressing. Of two entries that compete for a place, the one that is farther from home
-//! takes it ("Robin Hood"), and a removal shifts back the entries behind it. So there are no
+//! takes it ("Robin Hood"), and a removal shifts back the entries after it. So there are no
 //! tombstones, a search for a missing address ends at the first entry that is nearer to its home,
 //! and the table may be filled to fifteen sixteenths.
 

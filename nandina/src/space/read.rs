@@ -67,7 +67,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
 
     /// Loads a page of the index into a page buffer, and unpacks its node.
     ///
-    /// Returns the page buffer: the one that already holds the page, else `frame`.
+    /// Returns the page buffer: the one that already holds the page, or `frame`.
     pub(crate) fn load(&mut self, page: u32, frame: usize) -> Result<usize, Fault<F::Error>> {
         let held = self.fetch(page, frame)?;
         if !K::unpack(&self.log.layout(), self.log.frames.bytes_mut(held)) {

@@ -21,8 +21,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Programs the page in page buffer `frame`, or stages it in the write cache.
     ///
     /// `lowest` is the lowest level of its nodes. `height` is that of the tree if the page holds
-    /// the root, which commits, and else 0. `records` is the number of records in the index. The
-    /// page is valid from now on, and its number is returned.
+    /// the root, which commits, and 0 otherwise. `records` is the number of records in the index.
+    /// The page is valid from now on, and its number is returned.
     ///
     /// Cost: one program; an erase where a block is opened.
     pub fn program(

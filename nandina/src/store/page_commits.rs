@@ -112,8 +112,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
 
     /// What is known before any page is read.
     ///
-    /// After a mount from a checkpoint, what is behind the last page that was written before it may
-    /// be torn.
+    /// After a mount from a checkpoint, the pages after the last one that was written before the
+    /// checkpoint may be torn.
     fn take_known(&mut self, found: &mut Found) -> Result<(), Fault<F::Error>> {
         *found = Found::NOTHING;
         if let Some(base) = CheckpointsOf::<S>::base(&self.space) {
@@ -353,7 +353,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Notes the torn pages of a block whose first page cannot be read every time.
     ///
     /// This block may have been the last to be opened. Or its erase was cut, and a page that was
-    /// torn before is left behind the first.
+    /// torn before is left after the first page.
     #[inline(never)]
     fn note_torn_in(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
         let mut blank = 0;
@@ -569,9 +569,9 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
 
     /// The content of `page` before its last append, if its reads differ.
     ///
-    /// Of the differing contents, the one with the most bits that are 1 was there before the
-    /// append. A mixture can have more than any other that was read so far, but hardly ever reads
-    /// the same again. `None` if all reads are alike.
+    /// Among the differing contents, the one with the most bits that are 1 was there before the
+    /// append. A mixture can have more such bits than any content read so far, but it hardly ever
+    /// reads the same again. `None` if all reads are alike.
     ///
     /// Cost: [`LOOKS`] reads, up to ten times as many if they differ.
     pub(super) fn before_append(

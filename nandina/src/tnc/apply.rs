@@ -17,11 +17,11 @@ use crate::log::Frames;
 /// Where the value of a change is.
 #[derive(Clone, Copy)]
 pub enum Value<'v> {
-    /// Here.
+    /// The value itself.
     Given(&'v [u8]),
     /// In this page buffer, from this offset on.
     InFrame(usize, usize),
-    /// In the change with this number of those that wait for their page of the journal.
+    /// In a change that waits for its page of the journal: the one with this number.
     Waiting(usize),
 }
 
@@ -172,7 +172,8 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Counts one node of this level less.
     ///
-    /// A checkpoint may have counted fewer than its tree has: a mount from it walks no tree.
+    /// A checkpoint may count fewer nodes than its tree has, and a mount from it does not walk the
+    /// tree.
     fn count_node_less(&mut self, level: u8) -> Result<(), Fault<F::Error>> {
         let page =
             self.arena.form.place_of(self.arena.place(self.root)).0.min(self.arena.form.pages - 1);
@@ -217,7 +218,7 @@ impl<F: Flash> TncIndex<'_, F> {
         Ok(false)
     }
 
-    /// The child at `index`, which is read without `pinned` leaving RAM.
+    /// Returns the child at `index`, in RAM. `pinned` does not leave RAM for it.
     fn child_beside(
         &mut self,
         parent: u16,
@@ -228,7 +229,7 @@ impl<F: Flash> TncIndex<'_, F> {
         self.child(parent, index)
     }
 
-    /// As long as the root has a single child, that becomes the root.
+    /// Makes the child of the root the new root, as long as it is the only one.
     fn lower_root(&mut self) -> Result<(), Fault<F::Error>> {
         if self.height > 1 && self.arena.node(self.root).count() == 0 {
             self.arena.empty_leaf(self.root);
@@ -236,7 +237,7 @@ impl<F: Flash> TncIndex<'_, F> {
         }
         while self.height > 1 && self.arena.node(self.root).count() == 1 {
             let child = match self.child(self.root, 0) {
-                // The tree is right as it is.
+                // The tree is valid without this change, too.
                 Err(Fault::Corrupt { .. }) => break,
                 child => child?,
             };
@@ -253,7 +254,7 @@ impl<F: Flash> TncIndex<'_, F> {
 
 /// Lowers the first keys above the node to `key`, if they are higher.
 ///
-/// The first key of an inner node is a lower bound: by it a node is found again.
+/// The first key of an inner node is a lower bound, by which the node is found again.
 fn lower_first_keys(arena: &mut Arena<'_>, leaf: u16, key: &[u8]) {
     let mut slot = arena.parent(leaf);
     while slot != NO_SLOT && arena.node(slot).key(0) > key {
@@ -262,15 +263,16 @@ fn lower_first_keys(arena: &mut Arena<'_>, leaf: u16, key: &[u8]) {
     }
 }
 
-/// Records that stay in a full node that is split because of one more at `index`.
+/// The number of records that stay in a full node when a new one splits it.
 ///
-/// Behind the last record all others stay: keys that rise fill their nodes.
+/// The new record belongs at `index`. If that is after the last record, all others stay, so
+/// ascending keys leave full nodes.
 fn left_count(arena: &Arena<'_>, slot: u16, index: usize) -> usize {
     let count = arena.node(slot).count();
     if index == count { count } else { (count + 1).div_ceil(2) }
 }
 
-/// A free slot for a new node. `pinned` does not leave RAM for it.
+/// Returns a free slot for a new node, and keeps `pinned` in RAM.
 fn free_slot(arena: &mut Arena<'_>, level: u8, pinned: u16) -> Option<u16> {
     while arena.free_slots() == 0 {
         if !arena.evict(pinned) {

@@ -1,17 +1,19 @@
 //! Nodes in RAM: the part of the tree that was read or changed.
 //!
-//! They lie in bytes of the caller's. Together they are a subtree that contains the root (TNC
-//! paper, section 6.1). Each node has a slot: a head that knows its parent, whether it is dirty,
-//! and where it is on flash, and then its bytes. Where a child is in RAM, the pointer of its parent
-//! is the number of its slot, marked by a bit. This file reads and writes no page.
+//! They lie in RAM that the caller provides. Together they are a subtree that contains the root
+//! (TNC paper, section 6.1). Each node has a slot. A slot begins with a head, which says which node
+//! is the parent, whether the node is dirty and where it is on flash; the bytes of the node follow.
+//! If a child is in RAM, the pointer of its parent is the number of its slot, marked by a bit. This
+//! file reads and writes no page.
 //!
-//! A slot is in one of four lists: free, clean without children in RAM in the order of use, dirty,
-//! or written ahead of the next commit. So no operation looks at all slots. Only clean nodes with
-//! children in RAM are in none: such a node was used before its children, and when the last of them
-//! leaves it is the next.
+//! A slot is in one of four lists: free slots; clean nodes without children in RAM, in the order of
+//! use; dirty nodes; and nodes that were written ahead of the next commit. So no operation looks at
+//! all slots. Only clean nodes with children in RAM are in no list. Such a node was used before its
+//! children, so it is the next to leave after the last of them.
 //!
-//! A node that was written ahead stays in RAM until the commit. A mount changes all nodes again
-//! that were changed since the last one, and writes none; so as many as RAM holds may be changed.
+//! A node that was written ahead stays in RAM until the commit. A mount changes again all nodes
+//! that were changed since the last commit, and writes none of them. So at most as many nodes may
+//! be changed as RAM holds.
 //!
 //! ```text
 //! | place: u32 | before: u16 | behind: u16 | parent: u16 | children in RAM: u16 | level: u8 |
@@ -68,11 +70,11 @@ pub struct Arena<'b> {
     written: u16,
     /// The list of each state.
     ///
-    /// That of clean nodes begins with the one that was used last.
+    /// The list of clean nodes begins with the node that was used last.
     lists: [List; 4],
 }
 
-/// The slot to which `pointer` leads, if it is one.
+/// The slot to which `pointer` leads, if the node is in RAM.
 pub const fn slot_in(pointer: u32) -> Option<u16> {
     if pointer & IN_RAM != 0 && pointer != NOWHERE { Some(pointer as u16) } else { None }
 }
@@ -148,7 +150,7 @@ impl<'b> Arena<'b> {
         self.byte(slot, STATE) != CLEAN || !self.has_children(slot)
     }
 
-    /// Puts the slot into the list of its state, `before` or behind all others.
+    /// Puts the slot into the list of its state, `before` all others or after them.
     fn link(&mut self, slot: u16, before: bool) {
         let state = usize::from(self.byte(slot, STATE));
         let List { first, last } = self.lists[state];
@@ -282,7 +284,7 @@ impl<'b> Arena<'b> {
         self.parsed(slot).unwrap_or(Node::EMPTY)
     }
 
-    /// The node, or `None` if its bytes are none.
+    /// The node, or `None` if its bytes are not those of a node.
     pub fn parsed(&self, slot: u16) -> Option<Node<'_>> {
         let level = self.level(slot);
         let node = Node::parse(self.node_bytes(slot), self.form.shape(level))?;
@@ -324,7 +326,7 @@ impl<'b> Arena<'b> {
         Some(change(&mut one, &mut two))
     }
 
-    /// Makes `child` one of `parent`, which points to it at `index`.
+    /// Makes `child` a child of `parent`, which points to it at `index`.
     pub fn adopt(&mut self, parent: u16, index: usize, child: u16) {
         self.set_word(child, PARENT, parent);
         self.set_children(parent, self.word(parent, CHILDREN) + 1);
@@ -370,8 +372,8 @@ impl<'b> Arena<'b> {
 
     /// Marks the node and its whole path as dirty.
     ///
-    /// As the paper prints it, a commit looks for "a dirty node that has no dirty child". If a
-    /// clean node stood between two dirty ones, the upper one would be written twice. So the whole
+    /// As the paper states it, a commit looks for "a dirty node that has no dirty child". If a
+    /// clean node were between two dirty ones, the upper one would be written twice. So the whole
     /// path is dirty from the start.
     pub fn mark_dirty(&mut self, slot: u16) {
         let mut next = slot;
@@ -383,7 +385,7 @@ impl<'b> Arena<'b> {
 
     /// Notes that the node was written to `place`.
     ///
-    /// If it was written in a step ahead of the next commit, it `stays` in RAM until that.
+    /// If it was written in a step ahead of the next commit, it `stays` in RAM until that commit.
     pub fn mark_written(&mut self, slot: u16, place: u32, stays: bool) {
         self.set_state(slot, if stays { WRITTEN } else { CLEAN });
         self.set_place(slot, place);
@@ -396,7 +398,7 @@ impl<'b> Arena<'b> {
         }
     }
 
-    /// The next dirty node of `level` behind `slot`; the first behind [`NO_SLOT`].
+    /// The next dirty node of `level` after `slot`; the first after [`NO_SLOT`].
     pub fn next_dirty(&self, level: u8, slot: u16) -> Option<u16> {
         let mut next = match slot {
             NO_SLOT => self.lists[usize::from(DIRTY)].first,

@@ -1,8 +1,8 @@
 //! Batches: several changes in one page of the journal.
 //!
-//! A page is there after a cut or it is not, so all changes of a batch are, or none is. Until its
-//! last change is made in the nodes no commit may come, since that would make a first part of the
-//! batch durable. So room for all of them, on flash and in RAM, is made before the first.
+//! After a cut a page is either there or not, and so is the whole batch. No commit may come before
+//! the last change of the batch is made in the nodes, since it would make a first part of the batch
+//! durable. So room for all changes, on flash and in RAM, is made before the first one.
 
 use super::TncIndex;
 use super::apply::Value;
@@ -78,7 +78,8 @@ impl<F: Flash> TncIndex<'_, F> {
     fn growth(&self, splits: u32) -> u8 {
         let mut children = self.arena.node(self.root).count() + splits as usize;
         let (mut growth, mut capacity) = (0, self.arena.form.capacity(self.height));
-        // Keys may come in an order in which a full node keeps all, and each new one has one child.
+        // Keys may come in an order in which a full node keeps all its children, and each new node
+        // has one child.
         while splits > 0 && children > capacity {
             children = children - capacity + 1;
             growth += 1;

@@ -3,8 +3,8 @@
 //! It stores which pages are valid and how many needed nodes each has, and where the root is.
 //! [`TncIndex::end`] commits first, so the journal is empty. The checkpoint counts until the next
 //! page is programmed: a commit writes no list of what it superseded. The first page of a session
-//! commits nothing and lies in a block that the checkpoint lists, so a mount sees it, or a mount
-//! that does not see it may still use the checkpoint.
+//! commits nothing and lies in a block that the checkpoint lists, so a mount sees it; and if a
+//! mount does not see it, that mount may still use the checkpoint.
 //!
 //! Cost of such a mount: the reads to find the checkpoint, its pages, one to five for each block
 //! that it lists, and the root.
@@ -23,8 +23,8 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Ends the session, if something was programmed: by a checkpoint or by a page.
     ///
-    /// Cost: with checkpoints a commit, and that of a checkpoint, for which garbage may be
-    /// collected; without, or without room for one, a program.
+    /// Cost: with checkpoints, a commit and a checkpoint, for which garbage may be collected.
+    /// Without checkpoints, or without room for one, a program.
     pub(super) fn end(&mut self) -> Result<(), Fault<F::Error>> {
         if self.has_checkpoints() && self.can_end() && self.write_checkpoint()? {
             return Ok(());
@@ -62,7 +62,7 @@ impl<F: Flash> TncIndex<'_, F> {
             return Ok(false);
         }
         match self.go_on_from_end() {
-            // The mount without it says what is damaged.
+            // The mount without a checkpoint reports what is damaged.
             Err(Fault::Corrupt { .. }) => Ok(false),
             mounted => mounted,
         }

@@ -7,11 +7,11 @@
 //!
 //! Where many nodes move, they are written ahead as RAM fills up, and the commit writes the rest.
 //!
-//! A large commit comes in steps, so that no change waits for all of it: each change writes a few
-//! pages of nodes ahead, in time for the commit to find only as many left. What is committed is the
-//! tree as it is then. A node that is changed after it was written is dirty again, and is written
-//! once more; so no copy of it is needed, and the journal is replayed as if there were no steps.
-//! `room.rs` beside this says when they begin.
+//! A large commit comes in steps, so that no change waits for all of it. Each change writes a few
+//! pages of nodes ahead, early enough that the commit itself has no more than a few left to write.
+//! The commit covers the tree as it is then. A node that is changed after it was written is dirty
+//! again, and is written once more; so no copy of it is needed, and the journal is replayed as if
+//! there were no steps. `room.rs` beside this says when they begin.
 
 use super::TncIndex;
 use super::arena::{NO_SLOT, NOWHERE, slot_in};
@@ -62,7 +62,8 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Writes at most `pages` pages of the next commit.
     ///
-    /// Less if only `left` nodes are dirty, or if room is short. The next call makes `changes`.
+    /// It stops when only `left` nodes are dirty, or when room is short. The caller makes `changes`
+    /// changes next.
     pub(super) fn write_steps(
         &mut self,
         pages: u32,
@@ -82,8 +83,8 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Writes a page of dirty nodes before their commit.
     ///
     /// Those of the lowest levels come first. A node is written only after its dirty children, or
-    /// in one page with them. The root stays for the commit: until then nothing on flash leads to
-    /// these nodes, so that a cut makes them garbage. In a step they stay in RAM as well. Cost: one
+    /// in one page with them. The root is left for the commit. Until then nothing on flash leads to
+    /// these nodes, so a cut makes them garbage. In a step they also stay in RAM. Cost: one
     /// program, and an erase for each block.
     pub(super) fn write_ahead(&mut self, is_step: bool) -> Result<(), Fault<F::Error>> {
         let in_doubt = core::mem::replace(&mut self.in_doubt, true);
@@ -149,7 +150,7 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Programs the page that is being built, and notes where its nodes are.
     ///
-    /// Those of a step `stay` in RAM until their commit.
+    /// The nodes of a step `stay` in RAM until their commit.
     fn write_nodes(
         &mut self,
         building: &mut Building,

@@ -37,9 +37,10 @@ impl<F: Flash> TncIndex<'_, F> {
         Ok(slot)
     }
 
-    /// A free slot. A clean node leaves for it, but neither the root nor `pinned`.
+    /// Returns a free slot, for which a clean node may leave RAM.
     ///
-    /// There is always one: as many nodes are never dirty.
+    /// Neither the root nor `pinned` leaves. There is always a slot, since the number of dirty
+    /// nodes is bounded.
     pub(super) fn free_slot(
         &mut self,
         level: u8,

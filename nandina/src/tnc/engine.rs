@@ -145,7 +145,7 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
         let node = self.arena.node(leaf);
         let is_new = match node.search(key) {
             Ok(index) if node.payload(index) == value => {
-                // It may have this value by a change that waits.
+                // It may have this value because of a pending change.
                 let waits = self.group.len() > 0;
                 return Ok(if waits { Inserted::Buffered } else { Inserted::Replaced });
             }
@@ -171,7 +171,7 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
         self.make_room()?;
         let leaf = self.descend(key)?;
         if self.arena.node(leaf).search(key).is_err() {
-            // It may be absent by a change that waits.
+            // It may be absent because of a pending change.
             return Ok(if self.group.len() > 0 { Removed::Buffered } else { Removed::Absent });
         }
         self.note_change(key, None, self.records.saturating_sub(1))?;

@@ -42,21 +42,21 @@ pub const SLOTS_MAX: usize = 0xFFF0;
 /// Bytes in front of each node in RAM.
 pub const SLOT_HEAD: usize = 16;
 
-/// Pages that a commit may write also where blocks are smaller.
+/// Pages that a commit may write even where blocks are smaller.
 const COMMIT_PAGES: u32 = 64;
 
-/// Pages of a commit that a change writes at least, if the options do not say.
+/// The fewest pages of a commit that a change writes, if the options do not say.
 const COMMIT_STEP: usize = 4;
 
 /// Steps of the largest commit, if the options do not say how many pages each has.
 const STEPS: usize = 32;
 
-/// Steps for which a commit comes in steps at least, if the options do not say.
+/// The fewest steps into which a commit is divided, if the options do not say.
 ///
-/// With fewer of them much is written twice, and little time is saved.
+/// With fewer steps much is written twice, and little time is saved.
 const STEPS_MIN: usize = 16;
 
-/// The same if the options say how many pages each has.
+/// The fewest steps, if the options say how many pages each has.
 const STEPS_CHOSEN: usize = 4;
 
 /// Pages of the journal, if the options do not say.
@@ -72,7 +72,7 @@ pub struct Form {
     pub per_page: usize,
     /// Bytes of a node.
     pub node_bytes: usize,
-    /// Children of an inner node at most, if nodes have room for them.
+    /// The most children of an inner node, if nodes have room for them.
     fanout_max: usize,
     /// Pages of the chip.
     pub pages: u32,
@@ -109,7 +109,7 @@ impl Form {
         if level == 1 { fits } else { fits.min(self.fanout_max) }
     }
 
-    /// The offset of the node at `place` in a page, behind the marks of all.
+    /// The offset of the node at `place` in a page, after the marks of all nodes.
     pub const fn node_at(&self, place: usize) -> usize {
         self.per_page + place * self.node_bytes
     }
@@ -132,7 +132,7 @@ impl Form {
         per_page_in(area) == self.per_page && fanout_in(area) == self.fanout()
     }
 
-    /// Children of an inner node at most, as a page of nodes says.
+    /// The most children of an inner node, as a page of nodes says.
     pub fn fanout(&self) -> u16 {
         self.capacity(2).min(usize::from(u16::MAX)) as u16
     }
@@ -197,7 +197,7 @@ impl Form {
     }
 }
 
-/// The level that a mark says.
+/// The level that a mark stands for.
 pub const fn level_in(mark: u8) -> u8 {
     mark & 0xF
 }
@@ -207,7 +207,7 @@ pub fn per_page_in(area: &[u8]) -> usize {
     area.first().map_or(0, |mark| usize::from(mark >> 4))
 }
 
-/// Children of an inner node at most, as a page with this area says.
+/// The most children of an inner node, as a page with this area says.
 pub fn fanout_in(area: &[u8]) -> u16 {
     area.last_chunk().map_or(0, |bytes| u16::from_le_bytes(*bytes))
 }
@@ -228,13 +228,13 @@ pub const fn extent(area_bytes: usize, per_page: usize, place: usize) -> Range<u
     start..start + node_bytes
 }
 
-/// Changes that wait for their pages of the journal at most, in `bytes` of RAM.
+/// The most changes that wait for their journal pages, in `bytes` of RAM.
 pub fn group_max(form: &Form, bytes: usize, options: &Options) -> usize {
     let changes = options.write_buffer_changes.map_or(usize::MAX, |changes| changes as usize);
     (bytes / form.entry_bytes()).min(changes)
 }
 
-/// Pages of the journal from one commit to the next at most.
+/// The most pages of the journal from one commit to the next.
 pub const fn journal_max(options: &Options) -> u32 {
     match options.journal_pages {
         Some(pages) => pages,
@@ -242,7 +242,7 @@ pub const fn journal_max(options: &Options) -> u32 {
     }
 }
 
-/// Pages of a step that the options set; the most there may be, if these are more.
+/// Pages of a step, as the options set them, but no more than there may be.
 pub const fn commit_step(options: &Options) -> Option<NonZeroU16> {
     match options.commit_step {
         None => None,
@@ -253,8 +253,8 @@ pub const fn commit_step(options: &Options) -> Option<NonZeroU16> {
 
 /// Nodes that a step of a commit writes, in a tree of `height`.
 ///
-/// `None` if commits of at most `dirty` nodes come at once. `pages` are those of the options. A
-/// step has at least twice as many nodes as a change makes dirty meanwhile.
+/// `None` if commits of at most `dirty` nodes are not divided into steps. `pages` are those of the
+/// options. A step has at least twice as many nodes as a change makes dirty meanwhile.
 pub fn step_nodes(
     form: &Form,
     dirty: usize,
@@ -270,9 +270,10 @@ pub fn step_nodes(
     (nodes.saturating_mul(steps) <= dirty).then_some(nodes)
 }
 
-/// Nodes that each of many changes makes dirty at most.
+/// The most nodes that each of many changes makes dirty.
 ///
-/// A single one may split its whole path, but that is then not full for many.
+/// A single change may split its whole path, but then the path is not full for many changes after
+/// it.
 pub const fn path_nodes(height: u8) -> usize {
     height as usize + 1
 }
@@ -285,31 +286,31 @@ pub fn height_max(slots: usize) -> u8 {
     (slots.saturating_sub(2) / 3).min(HEIGHT_MAX.into()) as u8
 }
 
-/// Nodes that a change of a tree of `height` makes dirty at most.
+/// The most nodes that a change of a tree of `height` makes dirty.
 pub const fn change_nodes(height: u8) -> usize {
     2 * height as usize + 1
 }
 
-/// Dirty nodes at most, in a tree of `height`.
+/// The most dirty nodes in a tree of `height`.
 ///
 /// Where RAM has room for more, a commit still writes about a block, or as many pages as a large
-/// block has, and no more than a sixteenth of the chip, so that little room must be kept for it
-/// there.
+/// block has, and no more than a sixteenth of the chip. So little room must be kept for it on the
+/// chip.
 pub fn dirty_max(form: &Form, slots: usize, height: u8, block_pages: u32) -> usize {
     let pages = block_pages.max(COMMIT_PAGES).min(form.pages / 16) as usize;
     let least = change_nodes(height);
     (pages * form.per_page).max(least).min(slots.saturating_sub(usize::from(height) + 1))
 }
 
-/// Pages that a commit writes at most: its nodes, and the first page of a session.
+/// The most pages that a commit writes: its nodes, and the first page of a session.
 pub const fn commit_pages(form: &Form, dirty: usize) -> u32 {
     dirty.div_ceil(form.per_page) as u32 + 1
 }
 
 /// The largest tree that a number of records can form.
 ///
-/// Neighbours below one parent that fit in one node are merged at once. So of the children of a
-/// parent each two hold more records than a node does, and one may be left over.
+/// Neighbours below one parent that fit in one node are merged at once. So any two neighbouring
+/// children of a parent hold more records than one node can, and one child may be left over.
 pub struct Size {
     pub height: u8,
     pub leaves: u32,
@@ -322,7 +323,7 @@ impl Size {
     /// Rounds after which the numbers of nodes have converged, or never will.
     const ROUNDS: usize = 48;
 
-    /// That of a tree of `records`.
+    /// The size of the largest tree of `records` records.
     pub fn of(form: &Form, records: u32) -> Self {
         let capacity = |level: u8| form.capacity(level).min(u16::MAX.into()) as u32;
         if records <= capacity(1) {

@@ -23,8 +23,8 @@ impl<F: Flash> TncIndex<'_, F> {
         if limit_pages < 3 {
             return Err(OpenError::ChipTooSmall { limit_pages });
         }
-        // The sequence number behind which the new root comes, and whether a page that commits
-        // nothing has to come before it.
+        // The sequence number after which the new root is numbered, and whether a page that commits
+        // nothing has to come before the root.
         let (before, begins) = match self.find() {
             Ok(()) => {
                 self.begin_last_session()?;
@@ -73,9 +73,9 @@ impl<F: Flash> TncIndex<'_, F> {
         Ok(())
     }
 
-    /// Marks the index that is to be replaced as open, so that it does not end well.
+    /// Marks the index that is to be replaced as open, as if it had not been closed.
     ///
-    /// Then, if the new root is torn, so that one mount sees it and another does not, each of them
+    /// The new root may be torn, so that one mount sees it and another does not. Then each of them
     /// settles what it sees.
     fn begin_last_session(&mut self) -> Result<(), Fault<F::Error>> {
         if !self.space.log.has_begun() && self.space.room() > self.space.log.block_pages() {

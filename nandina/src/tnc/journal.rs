@@ -24,7 +24,9 @@ pub const PUT: u8 = 1;
 /// The change removes a record. Its value has no meaning.
 pub const REMOVE: u8 = 0;
 
-/// The tag of a page of the journal. That of a page of nodes is how many it holds.
+/// The tag of a page of the journal.
+///
+/// The tag of a page of nodes is the number of its nodes.
 pub const JOURNAL: u8 = 0;
 
 /// Changes that wait for their page.
@@ -61,12 +63,12 @@ impl<'b> Group<'b> {
         self.count
     }
 
-    /// Whether changes wait at all.
+    /// Whether changes ever wait.
     pub const fn is_used(&self) -> bool {
         !self.bytes.is_empty()
     }
 
-    /// The most changes that wait; as many as there may be where none does.
+    /// The most changes that wait; without a limit where none ever waits.
     pub const fn most(&self) -> usize {
         if self.is_used() { self.most } else { usize::MAX }
     }
@@ -86,7 +88,7 @@ impl<'b> Group<'b> {
         (self.count, self.ticks) = (0, 0);
     }
 
-    /// Forgets the changes that were added behind the first `count`.
+    /// Forgets the changes that were added after the first `count`.
     const fn forget_behind(&mut self, count: usize) {
         self.count = count;
     }
@@ -100,12 +102,12 @@ impl<'b> Group<'b> {
         self.ticks >= self.ticks_max
     }
 
-    /// Adds a change, in which a value replaces one that its key got before.
+    /// Adds a change. Its value replaces an earlier one of the same key.
     ///
-    /// It does so if both share a page.
-    /// A page is there after a cut or it is not, so what is there is still a first part of all
-    /// changes. A removal replaces nothing, and nothing replaces it: without it other nodes would
-    /// be split and merged when the changes are made again, and RAM may have no room for those.
+    /// It does so only if both share a page. After a cut a page is either there or not, so the
+    /// changes that are there are still a first part of all changes. A removal replaces nothing,
+    /// and nothing replaces it: without it, a replay would split and merge other nodes, and RAM may
+    /// have no room for those.
     fn add(&mut self, key: &[u8], value: Option<&[u8]>) {
         let first = self.count / self.page_entries * self.page_entries;
         let same = (first..self.count).rev().find(|&at| self.entry(at).0 == key);
@@ -116,7 +118,7 @@ impl<'b> Group<'b> {
         }
     }
 
-    /// Adds a change behind all others.
+    /// Adds a change after all others.
     fn push(&mut self, key: &[u8], value: Option<&[u8]>) {
         write_entry(self.entry_mut(self.count), key, value);
         self.count += 1;
@@ -161,7 +163,7 @@ impl<F: Flash> TncIndex<'_, F> {
     ) -> Result<(), Fault<F::Error>> {
         if self.group.is_used() {
             if self.group.is_full() {
-                // A device gave up when the change that filled it was made.
+                // The device failed when the change that filled the group was made.
                 self.write_group()?;
             }
             self.begin_group();
@@ -171,7 +173,7 @@ impl<F: Flash> TncIndex<'_, F> {
         self.write_changes([(key, value)].into_iter(), records)
     }
 
-    /// The same for the changes of a batch, which find room in one page.
+    /// Writes the changes of a batch, which fit in one page, or lets them wait.
     pub(super) fn note_changes(
         &mut self,
         changes: &[Change<'_>],
@@ -209,15 +211,15 @@ impl<F: Flash> TncIndex<'_, F> {
         self.program_journal(frame, records)
     }
 
-    /// Writes the changes that wait if no more may.
+    /// Writes the pending changes if no more changes may wait.
     ///
-    /// If that fails, the newest of them is refused. It is in the nodes in RAM already, so these
-    /// are read again, and the others are made in them.
+    /// If that fails, the newest change is refused. It was already made in the nodes in RAM, so
+    /// these are read again, and the other changes are made in them.
     pub(super) fn end_change(&mut self) -> Result<(), Fault<F::Error>> {
         self.end_changes(self.group.len().saturating_sub(1))
     }
 
-    /// The same for a batch, before which `waiting` changes did.
+    /// Does the same for a batch, before which `waiting` changes were pending.
     pub(super) fn end_changes(&mut self, waiting: usize) -> Result<(), Fault<F::Error>> {
         if !self.group.is_used() || !self.group.is_full() {
             return Ok(());
@@ -256,7 +258,7 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Programs the page of the journal in `frame`.
     ///
-    /// Its block is not free before the next commit.
+    /// The block of that page is not free before the next commit.
     fn program_journal(&mut self, frame: usize, records: u32) -> Result<(), Fault<F::Error>> {
         let page = self.program(frame, JOURNAL, Label { lowest: 1, height: 0, records })?;
         let block = self.space.log.geometry().block_of(page);
@@ -291,7 +293,7 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Programs the page in `frame`.
     ///
-    /// If this fails, only another mount knows what is true.
+    /// If this fails, only another mount can find out what is on the chip.
     pub(super) fn program(
         &mut self,
         frame: usize,

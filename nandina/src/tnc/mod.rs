@@ -2,9 +2,9 @@
 //!
 //! A change is a record in the journal, one page, and then a change of nodes in RAM. Now and then a
 //! commit writes all changed nodes, children first, several to a page, and the root last. Changes
-//! before it write a part of a large one ahead, so that none waits for all of it. A mount begins
-//! with the tree of the last commit and makes the changes of the journal again that follow it (TNC
-//! paper, Havasi, SOFSEM 2011, sections 6 and 7).
+//! before it write parts of a large commit ahead, so that no change waits for all of it. A mount
+//! begins with the tree of the last commit and makes again the changes of the journal that follow
+//! it (TNC paper, Havasi, SOFSEM 2011, sections 6 and 7).
 //!
 //! What holds after any cut: a change that returned `Ok` is there; of those that were not durable
 //! yet, a first part is there, in the order in which they were made. The pages of the last commit,
@@ -73,7 +73,7 @@ pub struct TncIndex<'b, F> {
     root: u16,
     height: u8,
     records: u32,
-    /// What `records` was before the changes that wait.
+    /// What `records` was before the pending changes.
     records_before_group: u32,
     leaves: u32,
     inner_nodes: u32,
@@ -83,18 +83,18 @@ pub struct TncIndex<'b, F> {
     /// Blocks written since the last commit, and the newest of them.
     journal_blocks: u32,
     journal_block: BlockNumber,
-    /// Changes since the last commit, or the highest number.
+    /// The number of changes since the last commit; it stops at its maximum.
     changes: u16,
     /// Pages of a commit that the options let a change write.
     commit_step: Option<NonZeroU16>,
-    /// What is dirty is written in steps now: collection waits for it.
+    /// Dirty nodes are written in steps now, and collection waits for that.
     drains: bool,
     limits: Limits,
-    /// What the limits follow from: height, inner nodes, blocks that can be counted on.
+    /// What the limits follow from: height, inner nodes and reliable blocks.
     limits_follow_from: (u8, u32, u32),
     /// The newest page before the mount ended a session: nothing is torn.
     ended: bool,
-    /// No page on the chip can read otherwise than when the index was opened.
+    /// No page on the chip can read differently from when the index was opened.
     settled: bool,
     /// Idle steps since the last change.
     rests: u8,

@@ -1,16 +1,16 @@
-//! Opening: the last commit, the pages of its tree, and the journal behind it.
+//! Opening: the last commit, the pages of its tree, and the journal after it.
 //!
 //! Sequence numbers rise with every program, and one block is written at a time. The newest page
 //! with a root is the last commit. All inner nodes of its tree are read, which yields the valid
 //! pages; then the changes of the journal are made again (`replay.rs` beside this). All of that
 //! only reads.
 //!
-//! A torn page may read otherwise each time, and it is the last of its block. So of each block the
-//! last page counts only if [`LOOKS`] reads find it alike. Then a commit with a higher number
+//! A torn page may read differently each time, and it is the last of its block. So the last page of
+//! a block counts only if [`LOOKS`] reads find the same content. Then a commit with a higher number
 //! outdates all that may be torn, before anything is returned. If that mount is cut, the next one
-//! decides in the same way: the torn page is the last of its block until that is erased. So blocks
-//! with nodes of a commit that is torn need not be kept. Nothing of this is done behind a page that
-//! ended a session: the first page of the next one commits nothing.
+//! decides in the same way: the torn page is the last of its block until the block is erased. So
+//! blocks with nodes of a commit that is torn need not be kept. None of this is done after a page
+//! that ended a session: the first page of the next session commits nothing.
 //!
 //! Cost: for each block that was opened since the last commit, and twice more, a read of the first
 //! page of each block; the logarithm of a block's pages to the base 2; the pages of the journal;
@@ -97,7 +97,7 @@ impl<F: Flash> TncIndex<'_, F> {
         self.settle_torn()
     }
 
-    /// Makes the changes again that waited for their page of the journal.
+    /// Makes again the changes that waited for their page of the journal.
     fn apply_group(&mut self) -> Result<(), Fault<F::Error>> {
         for at in 0..self.group.len() {
             let (key, value) = self.group.entry(at);
@@ -124,7 +124,7 @@ impl<F: Flash> TncIndex<'_, F> {
             self.hold_before(&commit)?;
         }
         match self.take_and_replay(&commit, newest.block) {
-            // What cannot be read may be gone, because of a newer commit that is damaged.
+            // The page may have been erased after a newer commit, which is damaged now.
             Err(Fault::Corrupt { reason, .. })
                 if reason != Damage::ArenaTooSmall && commit.damaged.is_some() =>
             {
@@ -136,7 +136,7 @@ impl<F: Flash> TncIndex<'_, F> {
         self.take_pending()
     }
 
-    /// Makes the changes that wait again, and derives what follows from the tree.
+    /// Makes the pending changes again, and computes what follows from the tree.
     pub(super) fn take_pending(&mut self) -> Result<(), Fault<F::Error>> {
         self.records_before_group = self.records;
         self.apply_group()?;
@@ -154,8 +154,8 @@ impl<F: Flash> TncIndex<'_, F> {
         newest: BlockNumber,
     ) -> Result<(), Fault<F::Error>> {
         self.take_commit(commit, newest)?;
-        // What that commit superseded is kept only as far as there is room to settle. The blocks
-        // behind the commit, which the journal takes, are no room.
+        // The blocks that the previous commit needs are held only if there is room to settle
+        // without them. The blocks after this commit, which hold the journal, do not count as room.
         if commit.may_be_torn {
             let mut needed = commit_pages(&self.arena.form, self.dirty_max());
             let mut age = commit.block.age();
@@ -187,7 +187,7 @@ impl<F: Flash> TncIndex<'_, F> {
         self.take_records(commit.page, header.records)
     }
 
-    /// Makes the node that `page` holds last the root. Returns its pointer.
+    /// Makes the last node in `page` the root. Returns its pointer.
     pub(super) fn take_root(
         &mut self,
         page: PageNumber,
@@ -208,7 +208,7 @@ impl<F: Flash> TncIndex<'_, F> {
         Ok(root)
     }
 
-    /// Notes how many `records` there are, as `page` says.
+    /// Sets the number of records to `records`, as `page` says.
     pub(super) fn take_records(
         &mut self,
         page: PageNumber,
@@ -222,10 +222,10 @@ impl<F: Flash> TncIndex<'_, F> {
         Ok(())
     }
 
-    /// Holds the blocks that the commit before `commit` needs, with its journal.
+    /// Holds the blocks that the commit before `commit` needs, and its journal.
     ///
-    /// They are not opened until the mount has settled: `commit` may be torn, so that the next
-    /// mount does not see it. If the earlier tree is no longer whole, `commit` is known to be.
+    /// They are not opened until the mount has settled: `commit` may be torn, so the next mount may
+    /// not see it. If the earlier tree is no longer whole, `commit` is known to be whole.
     fn hold_before(&mut self, commit: &LastCommit) -> Result<(), Fault<F::Error>> {
         let before = match self.last_commit(commit.block, commit.header.sequence) {
             Err(Fault::Corrupt { .. }) => return Ok(()),
@@ -367,7 +367,7 @@ impl<F: Flash> TncIndex<'_, F> {
         Ok(())
     }
 
-    /// Writes a commit, so that nothing that may be torn counts any more.
+    /// Writes a commit, after which nothing that may be torn counts.
     ///
     /// If there is no room for that, the index can still be read.
     fn settle_torn(&mut self) -> Result<(), Fault<F::Error>> {

@@ -1,8 +1,8 @@
 //! The tree as the owner of its pages: which are needed, and how one moves.
 //!
-//! The nodes of a page are searched for from the root, by their own first keys. Those that are
-//! found where the page has them become dirty, with their paths, and a commit writes them
-//! elsewhere. No page of the journal is moved: a commit makes it garbage.
+//! The nodes of a page are searched for from the root, by their own first keys. The nodes that the
+//! tree has in this very page become dirty, with their paths, and a commit writes them elsewhere.
+//! No page of the journal is moved: a commit makes it garbage.
 
 use super::apply::Key;
 use super::arena::{NO_SLOT, slot_in};
@@ -43,7 +43,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
         self.move_page(page, beside)
     }
 
-    /// What steps have written, the next commit need not.
+    /// The next commit need not write again what steps have written.
     fn kept(&self) -> u32 {
         let checkpoint = <Checkpoints as Checkpointing>::room(&self.space);
         (self.limits.room_pages + checkpoint + self.space.room_to_fail())
@@ -113,14 +113,14 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
         self.arena.form.per_page == 1
     }
 
-    /// A change that commits programs a path, and then its page of the journal.
+    /// A change that commits programs a path and a page of the journal.
     ///
-    /// Where each change does, a shorter look would always miss the same places of a block.
+    /// If every change does so, a look at fewer pages would always miss the same places of a block.
     fn wear_due(&self) -> bool {
         self.drains || self.space.log.wear_due(u32::from(self.height) + 1)
     }
 
-    /// Where a page holds several nodes, the block with the fewest of them.
+    /// The block with the fewest nodes, where a page holds several.
     fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
         if self.arena.form.per_page == 1 {
             return self.space.victim(gains);

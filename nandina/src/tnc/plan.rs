@@ -280,7 +280,8 @@ impl System for Tnc {
             + journal_blocks * (2 * LOOKS + 2 * block)
             + 2 * u64::from(nodes)
             + journal * (1 + 3 * height);
-        // A mount that settles commits, and then collects what a series of cuts has left short.
+        // A mount that settles commits. Then it collects garbage, to gain the room that a series of
+        // cuts has used up.
         let (reads, erases) = match parts {
             0 => (reads, 0),
             _ => (reads + checkpoint::search_in_vain(parts, block_pages), 2),

@@ -1,8 +1,8 @@
-//! Replay: the changes of the journal behind the last commit, made again.
+//! Replay: the changes of the journal after the last commit are made again.
 //!
-//! Blocks are taken in the order in which they were opened, and the pages of each in theirs. The
-//! changes meet the same tree as when they were made, so as much RAM as then suffices. Nothing is
-//! written.
+//! Blocks are taken in the order in which they were opened, and the pages of a block in the order
+//! in which they were programmed. The changes meet the same tree as when they were first made, so
+//! the same amount of RAM suffices. Nothing is written.
 
 use super::TncIndex;
 use super::apply::{Key, Value};
@@ -15,9 +15,9 @@ use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::log::{Age, GAP};
 
 impl<F: Flash> TncIndex<'_, F> {
-    /// Makes all changes of the journal behind `commit`.
+    /// Makes all changes of the journal after `commit`.
     ///
-    /// Its blocks are kept from being erased.
+    /// The blocks of the journal are kept from being erased.
     pub(super) fn replay(&mut self, commit: &LastCommit) -> Result<(), Fault<F::Error>> {
         let mut age = commit.block.age();
         let mut before = None;
@@ -26,8 +26,9 @@ impl<F: Flash> TncIndex<'_, F> {
             let next = self.next_block(age, commit)?;
             let lost_behind = self.replay_block(block, first, &mut before, commit)?;
             let Some(next) = next else { return Ok(()) };
-            // A mount after a cut leaves a gap behind the torn page. Without it the work went on,
-            // so that the page was whole. In a block that failed its program was not.
+            // A mount after a cut leaves a gap after the torn page. Without a gap the session
+            // continued after the lost page, so that page was whole, unless its block failed with
+            // its program.
             let went_on =
                 lost_behind.is_some_and(|sequence| next.0.saturating_sub(sequence) < GAP / 2);
             self.unexplained_pages += u32::from(went_on && !self.space.log.blocks.is_bad(block));
@@ -37,8 +38,8 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// The age of the block that was opened next after the one of age `after`.
     ///
-    /// Two blocks may begin with the same number: a mount did not see the torn first page of one
-    /// and gave it again. Cost: one read for each block, or a few.
+    /// Two blocks may begin with the same number: a mount did not see the torn first page of one,
+    /// and gave its number to another page. Cost: one read for each block, or a few.
     pub(super) fn next_block(
         &mut self,
         after: Age,
@@ -65,8 +66,8 @@ impl<F: Flash> TncIndex<'_, F> {
     ///
     /// Its first page has the number `first`. `before` is the last page whose changes were made.
     ///
-    /// Returns the number of the last page that can be read, if a page behind it cannot, and both
-    /// are newer than the commit.
+    /// Returns the number of the last page that can be read, if a page after it cannot be read.
+    /// Returns `None` if the former is older than the commit.
     fn replay_block(
         &mut self,
         block: BlockNumber,
@@ -87,14 +88,15 @@ impl<F: Flash> TncIndex<'_, F> {
             end -= 1;
         }
         let mut is_held = false;
-        // The highest number so far: of the first readable page, if it is behind the commit.
+        // The highest number so far: that of the first readable page, if it is newer than the
+        // commit.
         let mut since = if first > commit.header.sequence { first } else { 0 };
         for place in 0..end {
             let page = self.space.log.page_at(block, place);
             let header = match self.space.log.read_raw(page, frame)? {
                 Ok(header) => header,
                 Err(_) => {
-                    // Only behind the commit it can have been a page of the journal.
+                    // It can have been a page of the journal only if it came after the commit.
                     let is_torn = place + 1 == end;
                     self.unexplained_pages +=
                         u32::from(!is_torn && since >= commit.header.sequence);
@@ -132,9 +134,9 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Whether the first page of a block, in `frame`, repeats the page `before`.
     ///
-    /// Then the program of that page failed, and it was programmed again here; between them there
-    /// may be failed programs that cannot be read. Its changes are made once: RAM may have no room
-    /// for the nodes that they change if they are made twice.
+    /// If so, the program of that page failed, and it was programmed again here; between them there
+    /// may be failed programs that cannot be read. Its changes are made once: if they were made
+    /// twice, RAM might have no room for the nodes that they change.
     fn is_repeated(&mut self, before: PageNumber, frame: usize) -> Result<bool, Fault<F::Error>> {
         let is_read = self.space.log.read_raw(before, 0)?.is_ok();
         let area_bytes = self.space.log.layout().area_bytes();
@@ -153,7 +155,7 @@ impl<F: Flash> TncIndex<'_, F> {
             let start = COUNT_BYTES + at * form.entry_bytes();
             let entry = &self.space.log.frames.bytes(frame)[start..][..form.entry_bytes()];
             let (kind, key) = (entry[0], Key::of(&entry[1..=key_bytes]));
-            // Where RAM has as many nodes as when the change was made, they suffice.
+            // RAM suffices if it has room for as many nodes as when the change was made.
             let room = self.arena.slots().saturating_sub(usize::from(self.height) + 1);
             let is_low = self.height <= height_max(self.arena.slots());
             if !is_low || self.arena.changed() + change_nodes(self.height) > room {

@@ -26,7 +26,7 @@ impl<'k> TncScan<'k> {
         Self { low, high, downwards, last: None, done: false }
     }
 
-    /// Whether `key` is behind the end of the range.
+    /// Whether `key` is past the end of the range.
     fn is_beyond(&self, key: &[u8]) -> bool {
         match (self.downwards, self.low, self.high) {
             (false, _, Bound::Included(high)) => key > high,
@@ -107,7 +107,7 @@ impl<F: Flash> TncIndex<'_, F> {
         }
     }
 
-    /// The first record of the leaf behind `leaf`, or the last of the one before it.
+    /// The first record of the leaf after `leaf`, or the last of the one before it.
     fn beside(
         &mut self,
         leaf: u16,

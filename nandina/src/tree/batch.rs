@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The bit is 1 for an upsert and 0 for a removal, whose value has no meaning. A change is found by
-//! bisection, and inserted in order by shifting those behind it.
+//! bisection, and inserted in order by shifting those after it.
 //!
 //! Without the feature `write-buffer` a batch is empty and has no size. No change is ever pending,
 //! which is known at compile time, so the handling of pending changes takes no code.
@@ -23,7 +23,7 @@ pub const IS_BUILT: bool = cfg!(feature = "write-buffer");
 
 /// The pending changes, and how long they may stay pending.
 ///
-/// Holds one [`Waiting`] if this library has a write buffer, else none.
+/// Holds one [`Waiting`] if this library has a write buffer, and none otherwise.
 #[derive(Default)]
 pub struct Batch<'b>([Waiting<'b>; IS_BUILT as usize]);
 

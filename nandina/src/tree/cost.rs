@@ -88,7 +88,7 @@ impl Bounds<'_> {
         let verifies = if self.options.verify { programs + checkpoint_erases } else { 0 };
         let reads = (looked_at + spare_moves) * by_move + way_reads + search + searched + verifies;
         let erases = programs.div_ceil(block_pages) + checkpoint_erases;
-        // And the count of a block whose data may have rested.
+        // One more read is that of the erase count of a block whose data may have rested.
         let looks = u64::from(self.wear == Wear::Circular);
         let reads = reads + looks + erases * u64::from(self.wear.reads_by_erase());
         Cost { reads, programs, erases }

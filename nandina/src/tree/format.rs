@@ -56,7 +56,7 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
 
     /// Marks the index that is to be replaced as open, so that it does not end well.
     ///
-    /// Then, if the new root is torn, so that one mount sees it and another does not, each of them
+    /// The new root may be torn, so that one mount sees it and another does not. Then each of them
     /// settles what it sees. If no more than one block is free, nothing is marked: the root is
     /// written into that block, and a mount reads it often.
     pub(crate) fn begin_last_session(&mut self) -> Result<(), Fault<F::Error>> {

@@ -87,7 +87,7 @@ pub struct TreeIndex<'b, F, S: Placement> {
     pub(crate) root: u32,
     /// What the mount decided about pages that may be torn.
     pub(crate) torn: TornPages,
-    /// No page on the chip can read otherwise than when the index was opened.
+    /// No page on the chip can read differently from when the index was opened.
     settled: bool,
     pub(crate) height: u8,
     pub(crate) records: u32,
@@ -99,7 +99,7 @@ pub struct TreeIndex<'b, F, S: Placement> {
     pub(crate) in_doubt: bool,
     collector: Collector,
     moved_pages: u32,
-    /// Damaged pages behind the root that the mount found and that no cut explains.
+    /// Damaged pages after the root that the mount found, unless a cut explains them.
     pub(crate) unexplained_pages: u32,
     pub(crate) from_checkpoint: bool,
 }
@@ -145,8 +145,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
 
     /// Writes a checkpoint if one is due before the longest operation or move.
     ///
-    /// None is written while a mount settles: the next mount would begin behind what is not settled
-    /// yet. If the list of the last one ends meanwhile, that is erased.
+    /// None is written while a mount settles: the next mount would begin after pages that are not
+    /// settled yet. If the list of the last checkpoint ends meanwhile, that checkpoint is erased.
     pub(crate) fn keep_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
         if S::Kind::CHECKPOINTS_END_SESSIONS {
             return Ok(());

@@ -2,13 +2,13 @@
 //!
 //! Sequence numbers rise with every program, and blocks are written one at a time, so the newest
 //! block is the one whose first page has the highest number. The last root in it is the commit
-//! point. Pages behind it belong to an operation that was cut, and no node refers to them. The
-//! block table is rebuilt by walking the inner nodes, which yields the valid pages. All of that
-//! only reads. Pages that may be torn are written anew afterwards (`settle.rs` beside this), unless
-//! the previous session ended by `close`.
+//! point. Pages after it belong to an operation that was cut, and no node refers to them. The block
+//! table is rebuilt by walking the inner nodes, which yields the valid pages. All of that only
+//! reads. Pages that may be torn are written anew afterwards (`settle.rs` beside this), unless the
+//! previous session ended by `close`.
 //!
 //! A cut damages at most the last page of a block, because the block is never written again. More
-//! damage behind the root that is found may have been newer roots: the mount counts it
+//! damage after the root that is found may have been newer roots: the mount counts it
 //! ([`Statistics::unexplained_pages`](crate::Statistics)). A mount cannot detect a first page whose
 //! program silently did nothing, or a block of which no page can be read; `Options::verify`
 //! protects against the first.
@@ -202,7 +202,7 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     /// The newest block of those that were opened before `before`.
     ///
     /// With `of` only blocks of that formatting count.
-    // What else a survey finds is gone when its blocks are read.
+    // The other findings of the survey are no longer on the stack when its blocks are read.
     #[inline(never)]
     pub(crate) fn survey_newest(
         &mut self,

@@ -517,7 +517,7 @@ pub fn node_in<'s, S: Placement, F: Flash>(
 /// Applies `to` to the pointers in the inner nodes of a page of system `S`.
 ///
 /// `lowest` is the level of the page's lowest node. `height` is that of the tree if the page holds
-/// its root, else 0.
+/// its root, and 0 otherwise.
 pub(crate) fn relink<S: Placement>(
     bytes: &mut [u8],
     layout: &PageLayout,

@@ -163,7 +163,7 @@ impl<'i, F: Flash, S: Placement> Step<'i, '_, '_, '_, F, S> {
         (at < batch.len() && !self.is_beyond(batch.key(at))).then_some(at)
     }
 
-    /// Whether `key` is behind the end of the range.
+    /// Whether `key` is past the end of the range.
     fn is_beyond(&self, key: &[u8]) -> bool {
         match (self.scan.downwards, self.scan.low, self.scan.high) {
             (false, _, Bound::Included(high)) => key > high,

@@ -13,7 +13,7 @@ use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
 
-/// The first key behind the range of a node; `None` behind the last one.
+/// The first key past the range of a node; `None` for the last node.
 type End = Option<[u8; KEY_BYTES_MAX]>;
 
 /// A node of the newer tree, and the end of its range.
@@ -60,7 +60,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         if old.level <= 1 {
             return self.disclaim(old.page);
         }
-        // The first key behind the range of each node on the way, by level.
+        // The first key past the range of each node on the way, by level.
         let mut ends: [End; HEIGHT_MAX as usize + 1] = [None; HEIGHT_MAX as usize + 1];
         ends[usize::from(old.level)] = self.end_of(tree, old)?;
         let mut parent = Parent::NONE;
@@ -128,7 +128,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         self.walked(&walk)
     }
 
-    /// The first key behind the range of the node `of` of `tree`.
+    /// The first key past the range of the node `of` of `tree`.
     ///
     /// `None` if there is none, or if no page holds records that belong elsewhere.
     fn end_of(&mut self, tree: Top, of: Top) -> Result<End, Fault<F::Error>> {
@@ -195,7 +195,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         self.disclaim_page(PageNumber(current))
     }
 
-    /// Drops the mapping of the logical address `name`. Its page is not kept any more.
+    /// Drops the mapping of the logical address `name`. Its page is no longer kept.
     fn flush_address(&mut self, name: u32) -> Result<(), Fault<F::Error>> {
         self.disclaim_page(PageNumber(name))?;
         self.space.mappings.remove(name);

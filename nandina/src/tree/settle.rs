@@ -1,8 +1,8 @@
 //! How a mount settles pages that a cut may have left torn.
 //!
-//! This happens before the index is read or changed. A torn page may read otherwise each time (rule
-//! 6 of the media contract): as it was, as it should have become, or not at all. So a mount decides
-//! once.
+//! This happens before the index is read or changed. A torn page may read differently each time
+//! (rule 6 of the media contract): as it was, as it should have become, or not at all. So a mount
+//! decides once.
 //!
 //! A page that it takes as written is written anew, elsewhere. A page that it does not see is
 //! outdated: every number that the mount assigns is above any that an unseen page can have. The
@@ -24,7 +24,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     ///
     /// `page` belongs to the tree of that root and could not be read. The mount can begin again if
     /// it is the page that was programmed last: then it is torn, and a torn page was never
-    /// acknowledged. It can as well if `page` reads otherwise each time: then the erase of its
+    /// acknowledged. It can also do so if `page` reads differently each time: then the erase of its
     /// block was begun, so no tree that counts needs it.
     ///
     /// Cost: at most [`LOOKS`] reads.
@@ -87,7 +87,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// The blocks that were held are free by now, so there may be room. A change that was built on
     /// a torn page would make the next mount count that page as settled. Returns whether it wrote.
     ///
-    /// Cost: nothing if the mount has settled. Else that of settling, and of a mount if it fails.
+    /// Cost: nothing if the mount has settled. Otherwise, that of settling, and of a mount if it
+    /// fails.
     pub(crate) fn settle_before_change(&mut self) -> Result<bool, Fault<F::Error>> {
         if self.settled {
             return Ok(false);

@@ -43,7 +43,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
 
     /// Whether the erase of `block` was begun and failed, or was cut.
     ///
-    /// Then each of its pages reads otherwise each time. A program that was cut leaves one such
+    /// Then each of its pages reads differently each time. A program that was cut leaves one such
     /// page in a block, and so does an append.
     ///
     /// Cost: [`LOOKS`] reads for each of a few pages.

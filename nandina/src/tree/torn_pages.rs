@@ -1,7 +1,7 @@
 //! What a mount has found out about pages that may be torn.
 //!
-//! A torn page may read otherwise each time, so a mount decides once (`settle.rs` beside this) and
-//! remembers here what it decided. Nothing is read or written here.
+//! A torn page may read differently each time, so a mount decides once (`settle.rs` beside this)
+//! and remembers here what it decided. Nothing is read or written here.
 
 use crate::blocks::NO_BLOCK;
 use crate::flash::{BlockNumber, PageNumber};

@@ -6,7 +6,7 @@
 //!
 //! When a node becomes empty and is removed, a neighbour takes over its range. An upper neighbour
 //! can do so at once. A lower neighbour that holds stale copies is written anew first, at every
-//! level of its right edge: else the copies would come back. A node that takes in its upper
+//! level of its right edge; otherwise, the copies would come back. A node that takes in its upper
 //! neighbour is written anew in any case, and the nodes below it keep their bounds.
 
 use super::TreeIndex;
@@ -143,8 +143,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// `key` is that record, and the leaf is at the end of `path`. Without the rewrite, trimmed
     /// records would come back. Returns whether a node was written; `path` is no longer true then.
     ///
-    /// Cost: no chip operation in most cases; else one read for each level below, and a rewrite of
-    /// the node that is not clean, or the descent to the leaf.
+    /// Cost: no chip operation in most cases. Otherwise, one read for each level below, and a
+    /// rewrite of the node that is not clean, or the descent to the leaf.
     pub(super) fn clear_the_way(
         &mut self,
         path: &mut Path,

@@ -99,7 +99,7 @@ impl Walk {
         self.path.set_slot(self.level, self.slot() + 1);
     }
 
-    /// Returns to the parent, before the child behind this node.
+    /// Returns to the parent, before the child after this node.
     ///
     /// From the root the walk is over.
     pub const fn leave(&mut self) {

@@ -90,7 +90,7 @@ impl WritePolicy for Appends {
         index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
         index.expect_before_append()?;
-        // The torn page may have read otherwise when records were counted.
+        // The torn page may have read differently when records were counted.
         index.count_anew()
     }
 
@@ -122,7 +122,7 @@ impl WritePolicy for Appends {
         let cost = opening.where_pages_commit(3 * LOOKS);
         let mut cost = Cost { reads: cost.reads + 3 * 9 * LOOKS, ..cost };
         if opening.checkpoint_pages > 0 {
-            // A checkpoint that does not count any more, and its anchors.
+            // A checkpoint that no longer counts, and its anchors.
             cost.reads += opening.search_in_vain();
             cost.erases += 2;
         }

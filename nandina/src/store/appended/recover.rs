@@ -58,8 +58,8 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
     /// is found as the node will be written anew, and as an earlier mount may have returned it
     /// that had no room for that. At most one such append is torn.
     ///
-    /// Cost: none after a clean end. Else one read, and [`LOOKS`](crate::tree::LOOKS) more if the
-    /// page may be torn.
+    /// Cost: none after a clean end. Otherwise, one read, and [`LOOKS`](crate::tree::LOOKS) more if
+    /// the page may be torn.
     fn expect_before_append_to(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
         let is_settled = |first| first < self.torn.settle_from();
         let block = self.block_of(page.0);
@@ -126,7 +126,7 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
     /// Reserves the blocks of the pages to which the node in page `top` ever pointed.
     ///
     /// If these are inner nodes, it does the same with their pages, and with those below that the
-    /// tree does not use any more. `level` is that of the node.
+    /// tree no longer uses. `level` is that of the node.
     ///
     /// Cost: three reads for each of these inner nodes, of which it looks at no more than the
     /// square of the number that a node has room for.
@@ -193,7 +193,7 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
         Ok(start)
     }
 
-    /// Where no page can be written any more: ignores torn appends.
+    /// Ignores torn appends, where no page can be written any longer.
     ///
     /// A page with a torn append counts with the content that it had before.
     pub(super) fn expect_before_append(&mut self) -> Result<(), Fault<F::Error>> {

@@ -3,20 +3,20 @@
 //! A mount reads every node, to find the newer of its shadow pages and to count the records. Where
 //! the last session ended by a close, all of that is known: the checkpoint is a bit for each page
 //! that holds a node, and the last session page counts records and nodes. It is the *end* of the
-//! session: it counts until the next session page, which is written before any other node. A cut
-//! in between costs a mount as long as without checkpoints, and nothing else.
+//! session: it counts until the next session page, which is written before any other node. After a
+//! cut in between, the mount takes as long as without checkpoints; nothing is lost.
 //!
-//! The pages of the checkpoint follow the session page, each written over the same page of the
-//! last one. The end is written after them, and is one more session page: it lists the gaps as
-//! well, it is checked for being torn in the same way, and the next one is written beside it. A
-//! mount takes the checkpoint only if each of its pages has the number of that end, if no session
-//! page is unreadable, which may be newer, and if the root belongs to the same index and is older.
-//! It knows the age of no node, so it forgets no gap; if the list of them is full, it reads every
-//! node instead.
+//! The pages of the checkpoint follow the session page, each written over the same page of the last
+//! one. The end is written after them, and is one more session page: it lists the gaps as well, it
+//! is checked for being torn in the same way, and the next one is written beside it. A mount takes
+//! the checkpoint only if each of its pages has the number of that end, if no session page is
+//! unreadable (it may be newer), and if the root belongs to the same index and is older. It knows
+//! the age of no node, so it forgets no gap; if the list of them is full, it reads every node
+//! instead.
 //!
 //! Cost: to write it, a rewrite for each of its pages and one for the end; to read it, a read for
-//! each of its pages, and for the root as many as it has pages. It takes a bit for each page, and
-//! the logical pages that it lies in hold no nodes.
+//! each of its pages and for each page of the root. It takes a bit for each page of the chip, and
+//! the logical pages in which it lies hold no nodes.
 
 use super::session_end::{END_BYTES, End};
 use super::shadow_pages::{ROOT as ROOT_PAGE, logical_pages};
@@ -54,13 +54,13 @@ const fn bits_each(layout: &PageLayout) -> usize {
 
 /// Pages of a checkpoint, or 0 if a chip of this geometry can have none.
 ///
-/// Its pages or the chip are too small for it, or there are more parts than can be numbered.
+/// Then its pages or the chip are too small for it, or it has more parts than can be numbered.
 pub(super) fn checkpoint_pages(geometry: &Geometry, layout: &PageLayout) -> u32 {
     if layout.area_bytes() < Gaps::LEAST_BYTES + END_BYTES {
         return 0;
     }
     let pages = (geometry.pages() as usize).div_ceil(8).div_ceil(bits_each(layout)) as u32;
-    // A page for the root and one for sessions have two shadow pages each.
+    // The page of the root and that of the sessions have two shadow pages each.
     let is_there = pages <= u16::MAX.into() && pages.saturating_add(4) <= geometry.pages();
     if is_there { pages } else { 0 }
 }
@@ -76,12 +76,12 @@ impl<F: Flash> Space<'_, F, InPlace> {
         if cfg!(feature = "checkpoints") { self.checkpoints.pages } else { 0 }
     }
 
-    /// The logical page of the session pages, behind that of the root.
+    /// The logical page of the session pages, after that of the root.
     pub(super) fn session_page(&self) -> u32 {
         ROOT_PAGE + self.pages_each()
     }
 
-    /// The page with this part of the checkpoint, or behind its last one.
+    /// The page with this part of the checkpoint, or the page after its last part.
     pub(super) fn checkpoint_page(&self, part: u32) -> u32 {
         self.session_page() + self.pages_each() + part
     }

@@ -1,8 +1,8 @@
 //! Nodes replaced in place, on logical pages with two shadow pages each.
 //!
 //! Where the device replaces a page as a whole or not at all, a logical page is one page. The
-//! medium says which way it was made. Nothing is erased or collected. A page that replaces another
-//! commits.
+//! medium records which of the two it was formatted for. Nothing is erased or collected. A page
+//! that replaces another commits.
 
 mod btree;
 mod checkpoint;
@@ -110,7 +110,7 @@ impl WritePolicy for InPlace {
         _index: &mut TreeIndex<'_, F, S>,
         _page: PageNumber,
     ) -> Result<bool, Fault<F::Error>> {
-        // Which page is torn was decided before.
+        // The mount has already decided which pages are torn.
         Ok(false)
     }
 
@@ -129,7 +129,7 @@ impl WritePolicy for InPlace {
     fn end_session<F: Flash, S: Placement<Kind = Self>>(
         index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
-        // Without a checkpoint the next session page says it.
+        // Without a checkpoint, the next session page records it.
         if index.space.has_checkpoints() { index.end_in_place() } else { Ok(()) }
     }
 

@@ -5,11 +5,11 @@
 //!
 //! Pages are written one after the other, and a write that was cut or failed ends in a mount. So of
 //! the pages that count and are newer than the last session page, only the newest may be torn. It
-//! is read [`LOOKS`] times; if it does not read the same each time it does not count, and the mount
-//! starts over without it. There are at most two such pages: one of an operation, and the root of a
-//! format that was cut as well. In addition, a session page may be torn if its mount was cut.
-//! It is checked in the same way before all else. Each mount writes it to the same page, so no torn
-//! one is left once a session has begun.
+//! is read [`LOOKS`] times. If it does not read the same each time, it does not count, and the
+//! mount starts over without it. There are at most two such pages: one of an operation, and the
+//! root of a format that was cut as well. In addition, a session page may be torn if its mount was
+//! cut. It is checked in the same way before anything else is. Each mount writes its session page
+//! to the same page, so no torn one is left once a session has begun.
 //!
 //! As a session begins, a page that counts is written anew, so it stays visible even if those reads
 //! were misleading. A page that does not count, or was not seen, has a number in a gap, and session
@@ -18,9 +18,9 @@
 //! used, even if it is torn: that page is in a gap, or older than what is written.
 //!
 //! If no page is newer than the last session page, there is nothing to keep, and a mount writes
-//! nothing. Only where the first page of that session was torn, and reads as it was, may another
-//! such mount still find it, and then keep it. With the first change, or a mount that writes, all
-//! is decided.
+//! nothing. There is one exception: the first page of a session may have been torn, and read as
+//! before its program. Another such mount may still find that page, and then keeps it. The first
+//! change, or a mount that writes, decides everything.
 //!
 //! Where pages are replaced atomically, no page is torn: there are no sessions, and a mount writes
 //! nothing. With checkpoints, a session begins with a page that makes the last one void.
@@ -39,7 +39,7 @@ use crate::tree::{Placement, TreeIndex};
 impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
     /// Finds the last session: the newer session page that reads the same each time.
     ///
-    /// Where pages are replaced atomically, there is none but that of a checkpoint.
+    /// Where pages are replaced atomically, the only session is that of a checkpoint.
     pub(super) fn find_session(&mut self) -> Result<(), Fault<F::Error>> {
         if self.space.is_atomic() {
             // No page is torn, so the first read shows it.
@@ -90,7 +90,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         Ok(true)
     }
 
-    /// Whether the next mount could see otherwise what this one took or left out.
+    /// Whether the next mount could read differently what this one took or left out.
     ///
     /// If not, a mount writes nothing. A full list of gaps must be settled as well.
     fn needs_settling(&mut self) -> bool {
@@ -109,9 +109,9 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         if self.needs_settling() { self.begin_session().map(|_| ()) } else { Ok(()) }
     }
 
-    /// Where nodes are replaced in place: begins a session before the first change.
+    /// Begins a session before the first change.
     ///
-    /// Returns whether there was one to begin.
+    /// Returns whether a page was written for that.
     pub(super) fn begin_session(&mut self) -> Result<bool, Fault<F::Error>> {
         if self.space.log.has_begun() {
             return Ok(false);
@@ -157,7 +157,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         let has_sessions = root.is_some_and(|(_, _, found)| {
             found.system == medium.system && !found.atomic && !medium.atomic
         });
-        // The age of no node is known, so no gap is forgotten; nor is a node moved for room.
+        // The age of no node is known, so no gap is forgotten, and no node is moved to make room.
         self.space.forget_oldest();
         if !has_sessions || self.space.gaps_are_full() {
             return Ok(highest);
@@ -166,7 +166,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         Ok(self.space.log.sequence())
     }
 
-    /// The readable page with the highest sequence number, of no session.
+    /// The readable page with the highest sequence number, except session pages.
     ///
     /// Cost: a read for each page.
     fn newest_readable(&mut self) -> Result<Option<(PageNumber, u64)>, Fault<F::Error>> {

@@ -1,11 +1,11 @@
 //! The end of a session as bytes: what its page says of the tree.
 //!
-//! They come behind the gaps that every session page lists. Nothing is read or written here.
+//! These bytes come after the gaps that every session page lists. Nothing is read or written here.
 
 use crate::bytes::u32_at;
 use crate::node::{Medium, PageHeader};
 
-/// Bytes that say what the tree is.
+/// The number of bytes that describe the tree.
 ///
 /// They are the last ones of the node area of a session page.
 pub(super) const END_BYTES: usize = 16;

@@ -5,7 +5,7 @@
 //!
 //! A mount may miss a torn page, or recognise it as torn, and a later mount may still read it, with
 //! a sequence number above that of its shadow page. So the numbers above the highest that counts
-//! are *outdated* before anything else is written: the numbers go on behind a gap, and the first
+//! are *outdated* before anything else is written: the numbers continue after a gap, and the first
 //! page that is written, a *session page*, lists all such gaps. A page whose number lies in a gap
 //! does not count, until it is overwritten as the older of its two shadow pages.
 //!
@@ -65,7 +65,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
         self.memory.has_unread = false;
         let first = self.session_page();
         for page in (first..first + self.pages_each()).map(PageNumber) {
-            // A chip that is too small for it has none.
+            // A chip that is too small for a session page has none.
             if page.0 >= self.log.geometry().pages() {
                 continue;
             }
@@ -109,7 +109,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
         self.memory.number
     }
 
-    /// Whether there is no room for another gap behind the last session.
+    /// Whether there is no room for another gap after the last session.
     pub(crate) fn gaps_are_full(&self) -> bool {
         let Sessions { number, gaps, oldest, .. } = &self.memory;
         let left = gaps.iter().filter(|&(_, end)| end > oldest.unwrap_or(0)).count();
@@ -121,7 +121,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
     ///
     /// If there is a page `newest`, it is written again. The content of page buffer 0 is lost.
     ///
-    /// Cost: a rewrite, a read and a rewrite for `newest`; and if there is no room for one more
+    /// Cost: a rewrite; a read and a rewrite for `newest`; and, if there is no room for one more
     /// gap, the same for each logical page.
     pub(crate) fn begin_session(
         &mut self,
@@ -152,7 +152,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
 
     /// Writes the first page of a session, beside the newest session page.
     ///
-    /// No checkpoint counts any more. Cost: a rewrite.
+    /// From then on no checkpoint counts. Cost: a rewrite.
     pub(super) fn write_session_start(&mut self) -> Result<(), Fault<F::Error>> {
         self.memory.end = None;
         let (page, number) = (self.other_session_page(), self.log.sequence() + 1);
@@ -225,7 +225,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
 
     /// Copies the page over its shadow page.
     ///
-    /// Only if it is valid, readable, and numbered `highest` at most.
+    /// It does so only if the page is valid, readable, and numbered `highest` at most.
     fn copy_logical_page(&mut self, page: PageNumber, highest: u64) -> Result<(), Fault<F::Error>> {
         if self.log.blocks.is_valid(page)
             && let Ok(header) = self.log.read_raw(page, 0)?

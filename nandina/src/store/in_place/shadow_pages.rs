@@ -20,9 +20,9 @@ pub(crate) const ROOT: u32 = 0;
 
 /// Logical pages for nodes on a chip of `pages`.
 ///
-/// Where pages are replaced atomically, it is all of them. Else each has two shadow pages, and one
-/// logical page is that of the sessions. A checkpoint of `checkpoint_pages` takes as many pages,
-/// and always a session page.
+/// Where pages are replaced atomically, all pages are logical pages. Otherwise, each logical page
+/// has two shadow pages, and one of the logical pages is that of the sessions. A checkpoint of
+/// `checkpoint_pages` takes that number of pages, and always a session page.
 pub(crate) const fn logical_pages(pages: u32, atomic: bool, checkpoint_pages: u32) -> u32 {
     let each = if atomic { 1 } else { 2 };
     let has_sessions = !atomic || checkpoint_pages > 0;

@@ -1,15 +1,15 @@
 //! Pages of nodes that are gone: the device learns of them once that is committed.
 //!
-//! Only where pages are replaced atomically. Elsewhere a mount may find the change torn and need
-//! the node. What is noted here is lost in a cut; such pages are written again when they are the
-//! next free ones.
+//! They are noted only where pages are replaced atomically. If they are not, a mount may find the
+//! change torn and need the node. What is noted here is lost in a cut; such pages are written again
+//! when they are the next free ones.
 
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::space::{InPlace, Space};
 use crate::tree::HEIGHT_MAX;
 
-/// Most nodes that one operation removes: the nodes of a path.
+/// The most nodes that one operation removes: the nodes of a path.
 const MOST: usize = HEIGHT_MAX as usize;
 
 /// Pages of nodes that the running operation removes.
@@ -22,7 +22,8 @@ pub struct Vanished {
 impl Vanished {
     /// Notes a page.
     ///
-    /// One too many is forgotten: the device keeps it until it is written again.
+    /// A page for which there is no room is forgotten: the device keeps it until it is written
+    /// again.
     pub fn note(&mut self, page: u32) {
         if let Some(next) = self.pages.get_mut(self.count) {
             *next = page;

@@ -59,7 +59,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
 
     /// Whether a block with pages newer than the checkpoint has gone bad since.
     ///
-    /// They do not count any more, and the others do not continue the tree without them.
+    /// They no longer count, and the other pages do not continue the tree without them.
     fn lacks_pages(&mut self) -> Result<bool, Fault<F::Error>> {
         let mut position = 0;
         while let Some(block) = Checkpoints::scanned(&self.space, position) {
@@ -87,7 +87,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
     /// Applies the newer pages that commit to the checkpoint `found`, in their order.
     ///
     /// Returns the page that the newest commit superseded, or `None` if the pages do not continue
-    /// the tree of the checkpoint, or if one of them is lost: those behind it may not continue it.
+    /// the tree of the checkpoint, or if one of them is lost: those after it may not continue it.
     #[inline(never)]
     fn apply_newer(
         &mut self,
@@ -198,9 +198,9 @@ struct Scan {
     place: u32,
     /// The sequence number of the last one.
     last: u64,
-    /// Behind it is a page that cannot be read.
+    /// The next page cannot be read.
     unread: bool,
-    /// Behind it, in its block, is a page that looks erased.
+    /// The next page in its block looks erased.
     blank: bool,
     /// A page before it is lost that no cut can have torn.
     lost: bool,

@@ -1,6 +1,6 @@
 //! Mounting from a checkpoint.
 //!
-//! Pages written after it are in the blocks that it lists, and behind the last page of the block
+//! Pages written after it are in the blocks that it lists, and after the last page of the block
 //! that was being written. Everything else is unchanged. Nothing is written here.
 
 use crate::error::Fault;

@@ -81,7 +81,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
     /// Pages numbered below `from`, the number of the block's first page, are left from before its
     /// erase, which silently did only a part of its work. Of the others, only roots with sequence
     /// numbers below `below` count, and only pages of the formatting `identity`, or of any if it is
-    /// `None`. Counts the damaged pages behind the last root that no cut explains.
+    /// `None`. Counts the damaged pages after the last root that no cut explains.
     ///
     /// Cost: the logarithm of the block's pages to the base 2, and one read for each page from the
     /// root on.
@@ -205,7 +205,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
     /// Whether the pages that may have been written last read the same every time.
     ///
     /// These are the end of each block from that of the root on, and the first page of each block
-    /// that may have been opened since. A mount that was cut leaves a block without a root behind
+    /// that may have been opened since. A mount that was cut leaves a block without a root, after
     /// the end that it did not see.
     ///
     /// Returns `false` if there are more of these blocks than one operation and a mount open: then
@@ -232,7 +232,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
         Ok(true)
     }
 
-    /// Whether the last page of `block` and the one behind it read the same every time.
+    /// Whether the last page of `block` and the next one read the same every time.
     fn end_is_alike(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
         let pages = self.space.log.block_pages();
         let written = self.space.log.written(block, pages, 1)?;
@@ -254,7 +254,7 @@ pub(super) fn others_spanned(path: u32, height: u8, block_pages: u32) -> u32 {
 
 /// Blocks whose ends are looked at where a mount writes nothing.
 ///
-/// These are that of the root, those that an operation behind it may span, and one with which a
+/// These are that of the root, those that an operation after it may span, and one with which a
 /// mount began.
 pub(super) fn ends_max(path: u32, height: u8, block_pages: u32) -> u32 {
     2 + others_spanned(path, height, block_pages)
