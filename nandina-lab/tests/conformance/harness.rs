@@ -37,6 +37,17 @@ pub const fn has_write_buffer(system: &Description) -> bool {
 ///
 /// With `NANDINA_SYSTEM` set to the key of a system, for that one alone; tables of all then differ.
 pub fn for_every_system(check: &impl Check) {
+    for_systems(Share::WHOLE, check);
+}
+
+/// Runs a check that takes long for one system in `one_in`, others each day.
+///
+/// With full effort it runs for every system.
+pub fn for_one_system_in(one_in: u64, check: &impl Check) {
+    for_systems(Share::one_in(one_in), check);
+}
+
+fn for_systems(share: Share, check: &impl Check) {
     struct Run<'c, C>(&'c C);
     impl<C: Check> Visitor for Run<'_, C> {
         type Output = Outcome;
@@ -45,8 +56,9 @@ pub fn for_every_system(check: &impl Check) {
         }
     }
     let alone = std::env::var("NANDINA_SYSTEM").ok();
+    let share = if alone.is_some() { Share::WHOLE } else { share };
     let mut checked = 0;
-    for system in SYSTEMS.iter().filter(|system| check.concerns(system)) {
+    for system in share.of(SYSTEMS.iter().filter(|system| check.concerns(system))) {
         checked += 1;
         if alone.as_ref().is_some_and(|alone| alone != system.key) {
             continue;
