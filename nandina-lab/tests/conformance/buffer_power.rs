@@ -147,7 +147,7 @@ impl Check for CutEverywhere {
         }
         println!("{}: {} cuts, {} mixed", S::DESCRIPTION.key, seen.cuts, seen.mixed);
         // Replacing in place takes the fewest chip operations, the fewer the fewer pages a node has.
-        let least = if !S::DESCRIPTION.collects() { 700 } else { 1_000 };
+        let least = if S::DESCRIPTION.collects() { 1_000 } else { 700 };
         if u64::from(seen.cuts) > share.least(least) && u64::from(seen.mixed) > share.least(100) {
             Ok(())
         } else {

@@ -548,8 +548,8 @@ fn a_full_tree_of_packed_nodes_moves_them_together_whatever_is_requested() {
     assert_survives("swarm/tnc/seed 960001081 unstable changed formats errors narrow");
 }
 
-/// So many blocks were bad that a tree of two levels had no room. The insert said that the tree could
-/// not become higher, as if more RAM would help, and not that the device is worn out.
+/// Most blocks were bad, so a tree of two levels had no room. The insert was refused because the
+/// tree could not become higher, as if more RAM would help, and not because the device is worn out.
 #[test]
 fn a_packed_tree_without_blocks_is_worn_out_and_not_too_high() {
     assert_survives("swarm/tnc/seed 5400000300 unstable changed formats errors narrow");

@@ -197,7 +197,7 @@ impl Form {
     }
 }
 
-/// The level that a mark stands for.
+/// The level that a mark encodes.
 pub const fn level_in(mark: u8) -> u8 {
     mark & 0xF
 }

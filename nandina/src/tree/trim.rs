@@ -30,7 +30,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         self.load_bounded(path, level, into, bounded)
     }
 
-    /// Like [`enter`](Self::enter), with the bound of the node already kept.
+    /// Like [`load_trimmed`](Self::load_trimmed), with the bound already kept.
     ///
     /// `bounded` states whether there is one.
     pub(super) fn load_bounded(
