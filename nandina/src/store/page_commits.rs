@@ -40,6 +40,12 @@ impl Found {
         start: 0,
     };
 
+    /// If no root or no commit was found, it is that of `header`, which is older.
+    pub fn add_older(&mut self, page: PageNumber, header: &PageHeader) {
+        self.root = self.root.or(Some((page, *header)));
+        self.commit = self.commit.or(Some(Commit::of(header)));
+    }
+
     fn note_root(&mut self, page: PageNumber, header: &PageHeader) {
         match &self.root {
             Some((_, newest)) if newest.sequence >= header.sequence => {
@@ -415,11 +421,11 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     ///
     /// A block without valid pages is not counted: its erase may have been cut.
     pub(super) fn count_unexplained(&mut self) {
-        self.unexplained_pages = 0;
+        self.state.begin_unexplained(0);
         for block in self.space.log.blocks.all() {
             let damaged = self.space.log.blocks.take_stuck(block);
-            self.unexplained_pages +=
-                u32::from(damaged && self.space.log.blocks.valid_in(block) > 0);
+            let counts = damaged && self.space.log.blocks.valid_in(block) > 0;
+            self.state.add_unexplained(u32::from(counts));
         }
     }
 
@@ -428,7 +434,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Returns the sequence numbers with which such a block begins.
     pub(super) fn begin_settling(&mut self) -> Result<Range<u64>, Fault<F::Error>> {
         let torn = self.torn.settle_from()..self.space.log.sequence();
-        if self.space.room() < 2 + S::path_pages(self.height) && self.held_pages() > 0 {
+        if self.space.room() < 2 + S::path_pages(self.state.height()) && self.held_pages() > 0 {
             covered!("settling begins with no room but what is held");
             if let Some((newest, _)) = self.torn.newest() {
                 self.expect_steady(newest.0)?;
@@ -524,7 +530,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             }
             match self.move_page(page, None) {
                 Err(Fault::Corrupt { page, .. })
-                    if !self.torn.is_newest(page) && !self.in_doubt =>
+                    if !self.torn.is_newest(page) && !self.state.is_in_doubt() =>
                 {
                     covered!("settling meets damage that no cut explains");
                     // Damage that no cut explains.
@@ -542,7 +548,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// cannot gain that, settling continues with what one collection needs, and `kept` is that from
     /// then on. If even that is missing, it frees the blocks that were held.
     fn keep_room_to_settle(&mut self, kept: &mut u32) -> Result<bool, Fault<F::Error>> {
-        let least = self.space.log.block_pages() + 2 * S::path_pages(self.height);
+        let least = self.space.log.block_pages() + 2 * S::path_pages(self.state.height());
         let mut collected = false;
         for _ in 0..2 {
             // Blocks that are held are free at the end, and no gain until then.
@@ -552,7 +558,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             }
             collected = true;
             match gc::gain_room(self, 0) {
-                Err(Fault::NoRoom { .. }) if !self.in_doubt => *kept = least,
+                Err(Fault::NoRoom { .. }) if !self.state.is_in_doubt() => *kept = least,
                 gained => gained?,
             }
             if self.space.room() < least {
@@ -614,7 +620,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
 
     /// The number of records in the node of `level` that was read into buffer 0.
     fn count_in(&mut self, level: u8) -> Option<usize> {
-        if level == 0 || level > self.height {
+        if level == 0 || level > self.state.height() {
             return None;
         }
         self.space.log.layout().unpack(self.space.log.frames.bytes_mut(0));

@@ -75,7 +75,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     ) -> Result<Step<F::Error>, Fault<F::Error>> {
         let mut path = Path::new();
         self.descend_to_change(&mut path, key, 1)?;
-        let height = self.height;
+        let height = self.state.height();
         let (level, edit, new) = match self.look(&path, key, value, merges)? {
             Look::Same => {
                 self.note_change(&path, height);
@@ -87,7 +87,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             Look::Insert(index) => (1, Edit::Insert { index, key, value }, Some(true)),
             Look::Split(level) => (level, Edit::Split, None),
         };
-        let records = self.records + u32::from(new == Some(true));
+        let records = self.state.records() + u32::from(new == Some(true));
         self.rewrite(&mut path, level, &edit, records, None)?;
         Ok(match new {
             None => Step::Again,
@@ -101,7 +101,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Number of full nodes on `path`, counted from the leaf up.
     pub(super) fn full_levels(&self, path: &Path) -> u8 {
         let mut full = 0;
-        while full < self.height && path.count(full + 1) >= self.capacity(full + 1) {
+        while full < self.state.height() && path.count(full + 1) >= self.capacity(full + 1) {
             full += 1;
         }
         full
@@ -116,7 +116,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             return None;
         }
         let full = self.full_levels(path);
-        let stays = self.stays_full(1, path.right_edge);
+        let stays = self.stays_full(1, path.is_right_edge());
         match full {
             0 => None,
             1 if !S::LEFT_STAYS => None,
@@ -168,13 +168,13 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     fn try_remove_now(&mut self, key: &[u8]) -> Result<Step<F::Error>, Fault<F::Error>> {
         let mut path = Path::new();
         self.descend_to_change(&mut path, key, 1)?;
-        let height = self.height;
+        let height = self.state.height();
         let found = self.node(self.working(1), 1)?.search(key);
         if found.is_ok() && path.count(1) == 1 && self.clear_the_way(&mut path, key)? {
             return Ok(Step::Again);
         }
         if let Ok(index) = found {
-            let records = self.records.saturating_sub(1);
+            let records = self.state.records().saturating_sub(1);
             self.rewrite(&mut path, 1, &Edit::Remove { index }, records, None)?;
         }
         self.note_change(&path, height);
@@ -190,13 +190,13 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         if divided == 0 {
             return Ok(());
         }
-        let grows = divided == u32::from(self.height);
-        if grows && !self.form().can_grow::<S>(self.height) {
-            return Err(Fault::TooHigh { height: self.height });
+        let grows = divided == u32::from(self.state.height());
+        if grows && !self.form().can_grow::<S>(self.state.height()) {
+            return Err(Fault::TooHigh { height: self.state.height() });
         }
-        let height = self.height + u8::from(grows);
+        let height = self.state.height() + u8::from(grows);
         let more_pages = divided + self.pages_to_grow(height);
-        let inner_nodes = self.inner_nodes + divided - 1 + u32::from(grows);
+        let inner_nodes = self.state.inner_nodes() + divided - 1 + u32::from(grows);
         let (limit_pages, beside) = self.limit_and_beside(height, inner_nodes);
         if S::Kind::counted_pages(self) + more_pages + beside <= limit_pages {
             return Ok(());
@@ -209,7 +209,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Also notes how many records the root can have. `before` is the height before the change.
     pub(super) fn note_change(&mut self, path: &Path, before: u8) {
         self.batch.grant(0);
-        self.batch.set_root_records(match self.height {
+        self.batch.set_root_records(match self.state.height() {
             height if height == before => path.count(height) as u32 + 1,
             height if height > before => 2,
             _ => u32::MAX,
@@ -227,7 +227,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// They come on top of one page for each split node. It is the page of the new root or, if the
     /// new root takes the old root's page, that of the lower half.
     pub(super) fn pages_to_grow(&self, height: u8) -> u32 {
-        S::growth_pages(self.height, height)
+        S::growth_pages(self.state.height(), height)
     }
 
     /// The page limit of a tree that grows to `height` and `inner_nodes`, and a margin.
@@ -236,11 +236,12 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// mappings may need beside them at some step on the way. Buffered changes and immediate ones
     /// are checked against the same limit.
     pub(super) fn limit_and_beside(&self, height: u8, inner_nodes: u32) -> (u32, u32) {
-        let limit_pages = if (height, inner_nodes) == (self.height, self.inner_nodes) {
-            self.limit_pages()
-        } else {
-            self.budget_for(height, inner_nodes).limit_pages
-        };
+        let limit_pages =
+            if (height, inner_nodes) == (self.state.height(), self.state.inner_nodes()) {
+                self.limit_pages()
+            } else {
+                self.budget_for(height, inner_nodes).limit_pages
+            };
         (limit_pages, S::Kind::pages_beside(self, inner_nodes))
     }
 }

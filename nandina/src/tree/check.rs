@@ -42,10 +42,10 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 if !(1..count).all(|index| node.key(index - 1) < node.key(index)) {
                     violated("keys of a node are out of order");
                 }
-                if count == 0 && self.height > 1 {
+                if count == 0 && self.state.height() > 1 {
                     violated("a node is empty");
                 }
-                if count < 2 && level == self.height && level > 1 {
+                if count < 2 && level == self.state.height() && level > 1 {
                     violated("the root has a single child");
                 }
                 if level > 1 && lowest < level && node.slot_of(SAME_PAGE).is_none() {
@@ -60,7 +60,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                         violated("keys of two leaves are out of order");
                     }
                     // An inner node has no lower bound of its own below its first key.
-                    let bounded = self.height > 1 && (!S::TRIMS || walk.path.slot(2) > 0);
+                    let bounded = self.state.height() > 1 && (!S::TRIMS || walk.path.slot(2) > 0);
                     if bounded && key < self.separator(&walk.path, frame, page)?.unwrap_or(key) {
                         violated("a key is below its parent's bound");
                     }
@@ -72,14 +72,14 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 walk.enter(child);
             }
         }
-        let page = PageNumber(self.space.current_page(self.root));
+        let page = PageNumber(self.space.current_page(self.state.root()));
         if walk.is_endless() {
             report(Violation { page, what: "more nodes are reached than the valid pages hold" });
             return Ok(());
         }
         for (holds, what) in [
-            (seen.records == self.records, "the number of records is wrong"),
-            (seen.inner_nodes == self.inner_nodes, "the number of inner nodes is wrong"),
+            (seen.records == self.state.records(), "the number of records is wrong"),
+            (seen.inner_nodes == self.state.inner_nodes(), "the number of inner nodes is wrong"),
             (seen.pages == self.space.valid_pages(), "the number of valid pages is wrong"),
             (seen.mappings == self.space.mappings.len(), "a mapping leads to no node"),
             (

@@ -74,12 +74,12 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for TreeIndex<'b, F, S> {
     fn pages_to_empty(&self, valid: u32, together: bool) -> u32 {
         let moves = if together { Moves::Together } else { Moves::Alone };
         let extent = self.space.extent();
-        let limits = self.limits(&extent, self.height, self.inner_nodes);
-        moves.pages(valid, S::Kind::moved_path::<S>(&limits), self.inner_nodes)
+        let limits = self.limits(&extent, self.state.height(), self.state.inner_nodes());
+        moves.pages(valid, S::Kind::moved_path::<S>(&limits), self.state.inner_nodes())
     }
 
     fn move_cost(&self, beside: u32) -> u32 {
-        let path = S::path_pages(self.height);
+        let path = S::path_pages(self.state.height());
         let (verify, wear) = (self.space.log.verifies(), self.space.log.blocks.wear());
         let checkpoint = if !S::Kind::CHECKPOINTS_END_SESSIONS {
             CheckpointsOf::<S>::cost(&self.space)
@@ -89,7 +89,7 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for TreeIndex<'b, F, S> {
         } else {
             0
         };
-        move_cost(self.height, path, beside, verify, wear, self.space.log.block_pages())
+        move_cost(self.state.height(), path, beside, verify, wear, self.space.log.block_pages())
             + checkpoint
     }
 
@@ -102,7 +102,7 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for TreeIndex<'b, F, S> {
     }
 
     fn move_pages(&self) -> u32 {
-        S::path_pages(self.height)
+        S::path_pages(self.state.height())
     }
 
     fn pages_beside(&self) -> u32 {
@@ -144,7 +144,7 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for TreeIndex<'b, F, S> {
     }
 
     fn in_doubt(&self) -> bool {
-        self.in_doubt
+        self.state.is_in_doubt()
     }
 
     fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
@@ -152,7 +152,7 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for TreeIndex<'b, F, S> {
     }
 
     fn wear_due(&self) -> bool {
-        self.space.wear_due(S::path_pages(self.height))
+        self.space.wear_due(S::path_pages(self.state.height()))
     }
 
     fn prepare_block(&mut self) -> Result<bool, Fault<F::Error>> {
@@ -173,7 +173,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         S::Kind::begin_changes(self)?;
         self.keep_checkpoint()?;
         gc::make_room(self, first)?;
-        let operation = S::path_pages(self.height) + u32::from(self.height) + 1;
+        let operation = S::path_pages(self.state.height()) + u32::from(self.state.height()) + 1;
         if !S::Kind::can_stage(&self.space, operation) || !self.keeps_path() {
             self.write_out()?;
         }
@@ -191,7 +191,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             loaded => loaded?,
         };
         let level = self.space.log.lowest(frame);
-        if !(2..=self.height).contains(&level) {
+        if !(2..=self.state.height()).contains(&level) {
             return Ok(false);
         }
         let Some(node) = node_in::<S, F>(&self.space, frame, self.level(level)) else {
@@ -210,7 +210,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Then it reads none of them twice.
     fn keeps_path(&self) -> bool {
         let buffers = self.space.log.frames.count();
-        usize::from(self.height) < buffers || self.working(1) != S::reading(1, self.height, buffers)
+        usize::from(self.state.height()) < buffers
+            || self.working(1) != S::reading(1, self.state.height(), buffers)
     }
 
     /// Moves the pages of `victim` that a hint lists and the root still reaches.
@@ -223,14 +224,14 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         for place in 0..self.space.log.block_pages() {
             let page = self.space.log.page_at(victim, place);
             let index = page.0 % self.space.log.geometry().pages_per_block;
-            if self.space.room() < S::path_pages(self.height) {
+            if self.space.room() < S::path_pages(self.state.height()) {
                 break;
             }
             if hint.has(index) {
                 let together = (self.moves() == Moves::Together).then_some(victim);
                 match self.move_page(page, together) {
                     // A page that is garbage may be damaged.
-                    Err(Fault::Corrupt { .. }) if !self.in_doubt => {}
+                    Err(Fault::Corrupt { .. }) if !self.state.is_in_doubt() => {}
                     moved => moved?,
                 }
             }
@@ -250,10 +251,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         // A page whose number is a logical address is garbage: the node is where the mapping leads.
         let level = self.keep_first_key(PageNumber(self.space.current_page(page.0)))?;
         let mut path = Path::new();
-        let keys = core::mem::take(&mut self.separator);
-        let descended = self.descend_to_change(&mut path, keys.high(), level);
-        self.separator = keys;
-        descended?;
+        self.with_separator(|tree, keys| tree.descend_to_change(&mut path, keys.high(), level))?;
         let (name, place) = (path.page(level), self.space.current_page(path.page(level)));
         let emptying = Some(Emptying {
             block: self.space.log.geometry().block_of(page),
@@ -262,7 +260,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let start = if place == page.0 {
             level
         } else if name == page.0 {
-            if level == self.height {
+            if level == self.state.height() {
                 return Err(Fault::Corrupt { page, reason: Damage::LevelBeyondTree });
             }
             // Only a logical address is left of this page: the parent takes the node's current
@@ -273,8 +271,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             self.space.log.note_unreachable(page);
             return Ok(());
         };
-        self.moved_pages = self.moved_pages.saturating_add(1);
-        self.rewrite(&mut path, start, &Edit::Move, self.records, emptying)
+        self.state.note_move();
+        self.rewrite(&mut path, start, &Edit::Move, self.state.records(), emptying)
     }
 
     /// Keeps the first key of the lowest node of `page` in the separator.
@@ -285,18 +283,17 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         self.space.begin_walk();
         let frame = self.space.load(page.0, self.visiting(1))?;
         let level = self.space.log.lowest(frame);
-        if level == 0 || level > self.height {
+        if level == 0 || level > self.state.height() {
             return Err(Fault::Corrupt { page, reason: Damage::LevelBeyondTree });
         }
-        let mut keys = core::mem::take(&mut self.separator);
-        let kept = self.node(frame, level).map(|node| {
+        self.with_separator(|tree, keys| {
+            let node = tree.node(frame, level)?;
             // An empty node is a root, and every key leads to it.
             if node.count() > 0 {
                 keys.set(node.key(0), node.key(0));
             }
-        });
-        self.separator = keys;
-        kept.map(|()| level)
+            Ok(level)
+        })
     }
 
     /// Copies the children in `victim` to which the working node of `level` points.
@@ -310,12 +307,13 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let (working, spare) = (self.working(level), self.spare(level));
         // The buffer counts as changed, so that pages are read into others on the way.
         self.space.log.frames.forget(working);
-        let above = u32::from(self.height - level).min(S::path_pages(self.height) - 1) as usize;
+        let above = u32::from(self.state.height() - level)
+            .min(S::path_pages(self.state.height()) - 1) as usize;
         let mut from = 0;
         while let Some((slot, pointer)) = self.child_in(working, level, victim, from)? {
             from = slot + 1;
             if self.space.retirable() <= RETIRED_MAX - MOVED_ALONG_MAX as usize + above
-                || self.space.room() <= S::path_pages(self.height)
+                || self.space.room() <= S::path_pages(self.state.height())
             {
                 break;
             }
@@ -330,14 +328,15 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 continue;
             }
             // Nodes above the child in its page are older than the path being written.
-            let extent = S::extent(self.space.log.layout().area_bytes(), level - 1, self.height);
+            let extent =
+                S::extent(self.space.log.layout().area_bytes(), level - 1, self.state.height());
             self.space.log.frames.bytes_mut(frame)[..extent.start].fill(0xFF);
             self.space.log.frames.forget(frame);
             let at = self.level(lowest);
             let moved = self.place.copy(&mut self.space, frame, at, records)?;
             self.space.retire(PageNumber(pointer));
             self.space.forget_address(pointer);
-            self.moved_pages = self.moved_pages.saturating_add(1);
+            self.state.note_move();
             let at = self.level(level);
             if let Some(mut node) = node_mut_in::<S, F>(&mut self.space, working, at) {
                 node.set_payload(slot, &moved.to_le_bytes());

@@ -20,7 +20,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     pub(crate) fn visiting(&self, level: u8) -> usize {
         let buffers = self.space.log.frames.count();
         if self.space.keeps_pages() {
-            default_buffer(level, self.height, buffers)
+            default_buffer(level, self.state.height(), buffers)
         } else {
             (usize::from(level) - 1) % buffers
         }
@@ -60,9 +60,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         stop: u8,
         change: bool,
     ) -> Result<(), Fault<F::Error>> {
-        (path.right_edge, path.waiting) = (true, usize::MAX);
-        path.set_page(self.height, self.root);
-        self.descend_from(path, self.height, stop, Toward::Key(key), change)
+        path.begin(self.state.height(), self.state.root());
+        self.descend_from(path, self.state.height(), stop, Toward::Key(key), change)
     }
 
     /// Begins a change: descends toward `key` and passes each node to the store.
@@ -90,7 +89,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let mut level = from;
         let mut bounded = S::TRIMS && self.find_bound(path, level)?;
         loop {
-            let reading = S::reading(level, self.height, self.space.log.frames.count());
+            let reading = S::reading(level, self.state.height(), self.space.log.frames.count());
             let frame = self.load_bounded(path, level, change.then_some(reading), bounded)?;
             let child = self.choose_child(path, level, frame, toward, change && level > stop)?;
             if change {
@@ -98,11 +97,11 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 self.place.pass(&mut self.space, level, page);
             }
             if level == stop {
-                path.frame = frame;
+                path.end_in(frame);
                 return Ok(());
             }
             if path.slot(level) + 1 < path.count(level) {
-                path.right_edge = false;
+                path.leave_right_edge();
                 if S::TRIMS {
                     self.keep_bound(frame, level, path.slot(level) + 1)?;
                     bounded = true;
@@ -134,11 +133,11 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             Toward::First => 0,
             Toward::Last => count - 1,
         };
-        if path.lowest(level) > level || (count == 0 && self.height > 1) {
+        if path.lowest(level) > level || (count == 0 && self.state.height() > 1) {
             return Err(self.corrupt_at(path.page(level), Damage::LacksNode));
         }
         if change && slot + 1 < count {
-            path.waiting = path.waiting.min(self.batch.below(node.key(slot + 1)));
+            path.limit_waiting(self.batch.below(node.key(slot + 1)));
         }
         path.set_slot(level, slot);
         if level == 1 {

@@ -48,30 +48,30 @@ impl<'b, F: Flash, S: Placement> Engine<'b, F> for TreeIndex<'b, F, S> {
     }
 
     fn records(&self) -> u32 {
-        self.records
+        self.state.records()
     }
 
     fn statistics(&self) -> Statistics {
         let counted = self.space.log.blocks.least_and_mean();
         Statistics {
-            height: self.height,
-            records: self.records,
+            height: self.state.height(),
+            records: self.state.records(),
             waiting_changes: self.batch.len() as u32,
-            inner_nodes: self.inner_nodes,
+            inner_nodes: self.state.inner_nodes(),
             valid_pages: self.space.valid_pages(),
             limit_pages: self.limit_pages(),
             mappings: self.space.mappings.len() as u32,
             mappings_max: self.space.mappings.capacity() as u32,
             free_pages: self.space.room(),
             collected_blocks: self.collector.collected_blocks().into(),
-            moved_pages: self.moved_pages.into(),
+            moved_pages: self.state.moved_pages().into(),
             erases_least: counted.map(|(least, _)| least),
             erases_mean: counted.map(|(_, mean)| mean),
             erases_most: self.space.log.blocks.most_erased(),
             bad_blocks: self.space.log.blocks.bad_blocks(),
             refreshed_pages: self.collector.refreshed_pages().into(),
-            unexplained_pages: self.unexplained_pages,
-            from_checkpoint: self.from_checkpoint,
+            unexplained_pages: self.state.unexplained_pages(),
+            from_checkpoint: self.state.is_from_checkpoint(),
         }
     }
 

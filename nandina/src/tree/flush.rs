@@ -77,7 +77,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 Ok(Some(sparse)) => self.merge(sparse, &mut merges)?,
                 Ok(None) if self.batch.len() < waiting => merges = Merges::default(),
                 Ok(None) => {}
-                Err(error) if is_refusal(&error) && !self.in_doubt => {
+                Err(error) if is_refusal(&error) && !self.state.is_in_doubt() => {
                     from += 1;
                     refused = Err(error);
                     merges = Merges::default();
@@ -103,7 +103,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let mut path = Path::new();
         self.descend_to_change(&mut path, key, 1)?;
         // On a damaged medium the nodes may claim that no change belongs here.
-        let mut end = path.waiting.clamp(from + 1, self.batch.len());
+        let mut end = path.waiting().clamp(from + 1, self.batch.len());
         let (first, divides) = self.look_ahead(from, end)?;
         let (mut from, mut lower) = (from, None);
         if let Some(at) = divides {
@@ -119,7 +119,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 }
                 end = at;
             } else if let Some(level) = self.to_split(&path, 0).filter(|&level| level > 1) {
-                self.rewrite(&mut path, level, &Edit::Split, self.records, None)?;
+                self.rewrite(&mut path, level, &Edit::Split, self.state.records(), None)?;
                 return Ok(None);
             } else if S::LEFT_STAYS {
                 // The upper half is new and takes its changes now; the lower half is written when
@@ -127,7 +127,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 let node = self.node(self.working(1), 1)?;
                 let last = node.count().checked_sub(1).map(|last| node.key(last));
                 let ascends = last < Some(self.batch.key(at));
-                if node.count() < 2 || (ascends && self.stays_full(1, path.right_edge)) {
+                if node.count() < 2 || (ascends && self.stays_full(1, path.is_right_edge())) {
                     // Ascending keys fill the leaf first, and then a new one beside it.
                     end = if at > from { at } else { end };
                 } else {
@@ -141,16 +141,20 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         }
         let mut applied = end;
         if first < end {
-            let (before, batch) = (self.height, core::mem::take(&mut self.batch));
-            let changes = Changes::of(&batch, (from, end), lower, divides.is_none(), self.records);
-            let written = self.rewrite(&mut path, 1, &Edit::Batch(&changes), self.records, None);
-            applied = changes.applied();
-            self.batch = batch;
-            written?;
+            let (before, records) = (self.state.height(), self.state.records());
+            self.with_batch(|tree, batch| {
+                let changes = Changes::of(batch, (from, end), lower, divides.is_none(), records);
+                let written = tree.rewrite(&mut path, 1, &Edit::Batch(&changes), records, None);
+                applied = changes.applied();
+                written
+            })?;
             self.note_change(&path, before);
         }
         // A change leaves the buffer after the commit of its leaf, never before.
-        debug_assert!(!self.in_doubt, "changes leave the write buffer before their leaf commits");
+        debug_assert!(
+            !self.state.is_in_doubt(),
+            "changes leave the write buffer before their leaf commits"
+        );
         self.batch.drop_between(from, applied);
         Ok(None)
     }

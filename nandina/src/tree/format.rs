@@ -23,8 +23,8 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
         let replaced = self.find_to_replace()?;
         self.follow(replaced);
         self.space.begin_where_roots_are_replaced()?;
-        self.in_doubt = true;
-        self.height = 1;
+        self.state.doubt();
+        self.state.begin_leaf();
         self.place.begin(&mut self.space, 1);
         let root = self.level(1);
         self.empty_node(root);
@@ -88,7 +88,7 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
 
     /// Makes the index own only its root, which was just written.
     fn own_root_alone(&mut self) {
-        let root = PageNumber(self.space.current_page(self.root));
+        let root = PageNumber(self.space.current_page(self.state.root()));
         self.space.mappings.clear();
         self.space.log.blocks.release();
         self.space.log.blocks.forget_valid();
@@ -97,11 +97,9 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
         // A format commits as any change does.
         #[cfg(debug_assertions)]
         self.space.check_commit();
-        (self.records, self.inner_nodes, self.unexplained_pages) = (0, 0, 0);
-        self.from_checkpoint = false;
-        self.settled = true;
+        self.state.formatted();
         self.set_budget();
-        self.in_doubt = false;
+        self.state.trust();
     }
 
     /// Surveys a chip whose index, if it has one, cannot be opened.

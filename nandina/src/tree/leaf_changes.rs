@@ -73,7 +73,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         separator: &mut Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
         let batch = changes.batch;
-        let mut records = self.records;
+        let mut records = self.state.records();
         if let Some(lower) = changes.lower {
             self.count_to_split(1)?;
             self.split(1, lower, None, separator)?;
@@ -143,7 +143,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         separator: &[u8],
         records: &mut u32,
     ) -> usize {
-        let height = self.height.max(2);
+        let height = self.state.height().max(2);
         let form = self.form();
         let shape = form.level::<S>(1, height).shape;
         let capacity = form.capacity::<S>(1, height);

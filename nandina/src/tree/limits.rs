@@ -35,12 +35,12 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let bad_blocks = self.space.log.blocks.bad_blocks();
         let worn_out = bad_blocks > 0 && bad_blocks > self.space.log.reserve_blocks();
         let PageLimits { height, inner_nodes, requested, .. } = self.page_limits;
-        let is_same = (height, inner_nodes) == (self.height, self.inner_nodes);
+        let is_same = (height, inner_nodes) == (self.state.height(), self.state.inner_nodes());
         if !is_same || worn_out || requested.built() == Moves::Alone {
             self.set_budget();
         }
         debug_assert!(
-            *self.budget() == self.budget_for(self.height, self.inner_nodes),
+            *self.budget() == self.budget_for(self.state.height(), self.state.inner_nodes()),
             "the budget is of another tree"
         );
     }
@@ -64,14 +64,17 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// reason it writes no checkpoints that take more blocks than the smallest.
     #[inline(never)]
     pub(super) fn set_budget(&mut self) {
-        (self.page_limits.height, self.page_limits.inner_nodes) = (self.height, self.inner_nodes);
-        self.page_limits.budget = self.budget_for(self.height, self.inner_nodes);
+        (self.page_limits.height, self.page_limits.inner_nodes) =
+            (self.state.height(), self.state.inner_nodes());
+        self.page_limits.budget = self.budget_for(self.state.height(), self.state.inner_nodes());
         if self.moves() == Moves::Alone && self.space.taken_pages() > self.limit_pages() {
             self.page_limits.moves = Moves::Together;
-            self.page_limits.budget = self.budget_for(self.height, self.inner_nodes);
+            self.page_limits.budget =
+                self.budget_for(self.state.height(), self.state.inner_nodes());
         }
         if self.space.taken_pages() > self.limit_pages() && self.space.checkpoints.shrink() {
-            self.page_limits.budget = self.budget_for(self.height, self.inner_nodes);
+            self.page_limits.budget =
+                self.budget_for(self.state.height(), self.state.inner_nodes());
         }
     }
 

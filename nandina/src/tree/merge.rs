@@ -158,25 +158,26 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// helps.
     #[inline(never)]
     pub(super) fn sparse(&self, divided: u8, refused: bool, merges: &Merges) -> Option<Sparse> {
-        if divided == 0 || self.height == 1 {
+        if divided == 0 || self.state.height() == 1 {
             return None;
         }
-        let size = Size::of::<S>(&self.form(), self.records.saturating_add(1));
-        let grows = divided == self.height;
-        let inner_nodes = self.inner_nodes + u32::from(divided) - 1 + u32::from(grows);
+        let size = Size::of::<S>(&self.form(), self.state.records().saturating_add(1));
+        let grows = divided == self.state.height();
+        let inner_nodes = self.state.inner_nodes() + u32::from(divided) - 1 + u32::from(grows);
         let pages = self.space.valid_pages();
         let more_leaves = if S::SHARES_PAGES {
             // Where a page holds a part of a path only, a node that is moved may leave its page.
-            let apart = if S::path_pages(self.height) > 1 { self.inner_nodes } else { 0 };
+            let apart =
+                if S::path_pages(self.state.height()) > 1 { self.state.inner_nodes() } else { 0 };
             pages + u32::from(divided) + apart > size.leaves + size.inner_nodes
         } else {
-            pages + 1 > size.leaves + self.inner_nodes
+            pages + 1 > size.leaves + self.state.inner_nodes()
         };
-        let higher = grows && self.height >= size.height;
+        let higher = grows && self.state.height() >= size.height;
         // Where nodes share a page, writing a path without its leaf takes one more page.
         let none_free = S::SHARES_PAGES && pages >= self.limit_pages();
         let due = |sparse, due: bool, is_left: bool| {
-            let needs_page = sparse != Sparse::Leaves && self.height > 2;
+            let needs_page = sparse != Sparse::Leaves && self.state.height() > 2;
             Some(sparse).filter(|_| due && is_left && !(needs_page && none_free))
         };
         let more_pages = if S::SHARES_PAGES { divided } else { 1 };
@@ -184,7 +185,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             .or_else(|| due(Sparse::Leaves, more_leaves || refused, merges.leaves < more_pages))
             .or_else(|| {
                 let more = (divided > 1 && inner_nodes > size.inner_nodes) || refused;
-                due(Sparse::Inner, more && self.height > 2, merges.inner < INNER_MAX)
+                due(Sparse::Inner, more && self.state.height() > 2, merges.inner < INNER_MAX)
             })
             .filter(|_| !size.too_high || refused)
     }
@@ -197,14 +198,14 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         merges: &mut Merges,
     ) -> Result<(), Fault<F::Error>> {
         let (from, to) = match sparse {
-            Sparse::Height => (self.height - 1, self.height - 1),
+            Sparse::Height => (self.state.height() - 1, self.state.height() - 1),
             Sparse::Leaves => (1, 1),
-            Sparse::Inner => (2, self.height - 1),
+            Sparse::Inner => (2, self.state.height() - 1),
         };
         for level in from..=to {
             if let Some(upper) = self.find_pair(level)? {
                 // Below a root of height two there are only leaves.
-                if self.height == 2 {
+                if self.state.height() == 2 {
                     merges.leaves =
                         merges.leaves.saturating_add(u8::from(sparse == Sparse::Height));
                 }
@@ -224,12 +225,9 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// The lower of the keys in the separator leads to the node.
     #[inline(never)]
     fn merge_with(&mut self, level: u8, upper: Upper) -> Result<(), Fault<F::Error>> {
-        let (mut path, before) = (Path::new(), self.height);
-        let keys = core::mem::take(&mut self.separator);
-        let descended = self.descend_to_change(&mut path, keys.low(), level);
-        self.separator = keys;
-        descended?;
-        self.rewrite(&mut path, level, &Edit::Merge(upper), self.records, None)?;
+        let (mut path, before) = (Path::new(), self.state.height());
+        self.with_separator(|tree, keys| tree.descend_to_change(&mut path, keys.low(), level))?;
+        self.rewrite(&mut path, level, &Edit::Merge(upper), self.state.records(), None)?;
         self.note_change(&path, before);
         Ok(())
     }
@@ -246,7 +244,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         while !walk.is_over() {
             let frame = match self.read_on(&mut walk) {
                 // A damaged page must not prevent changes elsewhere.
-                Err(Fault::Corrupt { .. }) if walk.level() < self.height => None,
+                Err(Fault::Corrupt { .. }) if walk.level() < self.state.height() => None,
                 frame => Some(frame?),
             };
             if walk.level() > level {
@@ -277,10 +275,9 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Keeps the key at the slot of the node of `level` on `path`, and the one before.
     fn keep_keys(&mut self, path: &mut Path, level: u8) -> Result<(), Fault<F::Error>> {
         let (frame, slot) = (self.visit(path, level)?, path.slot(level));
-        let mut keys = core::mem::take(&mut self.separator);
-        let kept = self.node(frame, level).map(|node| keys.set(node.key(slot - 1), node.key(slot)));
-        self.separator = keys;
-        kept
+        self.with_separator(|tree, keys| {
+            tree.node(frame, level).map(|node| keys.set(node.key(slot - 1), node.key(slot)))
+        })
     }
 
     /// Adds the records of the upper neighbour to the node of `level`.
@@ -298,7 +295,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         self.space.load_into(upper.page, spare)?;
         self.truncate(spare, level, upper.count.into());
         let (capacity, at) = (self.capacity(level), self.level(level));
-        let extent = S::extent(self.space.log.layout().area_bytes(), level, self.height);
+        let extent = S::extent(self.space.log.layout().area_bytes(), level, self.state.height());
         self.space.log.frames.forget(working);
         self.space.log.frames.release(spare);
         let (into, from) = self.space.log.frames.pair(working, spare);

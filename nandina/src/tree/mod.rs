@@ -37,6 +37,7 @@ mod search;
 mod settle;
 mod shrink;
 mod split;
+mod state;
 mod torn;
 mod torn_pages;
 mod trim;
@@ -61,6 +62,7 @@ pub(crate) use walk::Top;
 use batch::Batch;
 use limits::PageLimits;
 use split::Separator;
+use state::State;
 use torn_pages::TornPages;
 
 use crate::engine::{Folds, KEY_BYTES_MAX};
@@ -81,27 +83,15 @@ pub struct TreeIndex<'b, F, S: Placement> {
     pub(crate) space: Space<'b, F, S::Kind>,
     place: S,
     batch: Batch<'b>,
-    pub(crate) separator: Separator<'b>,
+    separator: Separator<'b>,
     /// The key before which the node that is being read ends.
     bound: &'b mut [u8],
-    pub(crate) root: u32,
+    pub(crate) state: State,
     /// What the mount decided about pages that may be torn.
     pub(crate) torn: TornPages,
-    /// No page on the chip can read differently from when the index was opened.
-    settled: bool,
-    pub(crate) height: u8,
-    pub(crate) records: u32,
-    pub(crate) inner_nodes: u32,
     page_limits: PageLimits,
     pub(crate) folding: Folds,
-    /// An operation failed half way.
-    /// As after a cut, only the medium shows what is true.
-    pub(crate) in_doubt: bool,
     collector: Collector,
-    moved_pages: u32,
-    /// Damaged pages after the root that the mount found, unless a cut explains them.
-    pub(crate) unexplained_pages: u32,
-    pub(crate) from_checkpoint: bool,
 }
 
 impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
@@ -109,7 +99,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     fn write_all(&mut self) -> Result<(), Fault<F::Error>> {
         self.settle()?;
         let applied = self.apply_waiting();
-        if !self.in_doubt {
+        if !self.state.is_in_doubt() {
             self.write_out()?;
         }
         applied
@@ -121,7 +111,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     pub(crate) fn gain_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
         if CheckpointsOf::<S>::room(&self.space) > self.space.log.block_pages() {
             match self.settle().and_then(|()| gc::gain_room(self, 0)) {
-                Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
+                Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.state.is_in_doubt() => {}
                 gained => gained?,
             }
         }
@@ -135,11 +125,16 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         if taken > 0 && self.space.room() < self.reserve_pages() + taken {
             return Ok(false);
         }
-        let Self { root, height, records, inner_nodes, .. } = *self;
-        self.in_doubt = true;
-        let summary = Summary { page: root, height, records, nodes: inner_nodes };
+        self.state.doubt();
+        let state = &self.state;
+        let summary = Summary {
+            page: state.root(),
+            height: state.height(),
+            records: state.records(),
+            nodes: state.inner_nodes(),
+        };
         let written = CheckpointsOf::<S>::write(&mut self.space, &summary)?;
-        self.in_doubt = false;
+        self.state.trust();
         Ok(written)
     }
 
@@ -151,7 +146,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         if S::Kind::CHECKPOINTS_END_SESSIONS {
             return Ok(());
         }
-        let operation = S::path_pages(self.height) + u32::from(self.height) + 1;
+        let operation = S::path_pages(self.state.height()) + u32::from(self.state.height()) + 1;
         if !self.space.log.settling && CheckpointsOf::<S>::is_due(&self.space, operation) {
             self.write_out()?;
             self.write_checkpoint()?;
@@ -162,9 +157,10 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Programs the content of the write cache.
     fn write_out(&mut self) -> Result<(), Fault<F::Error>> {
         if S::Kind::staged(&self.space) != (0, 0) {
-            self.in_doubt = true;
-            self.root = S::Kind::write_out(&mut self.space, self.root)?;
-            self.in_doubt = false;
+            self.state.doubt();
+            let root = S::Kind::write_out(&mut self.space, self.state.root())?;
+            self.state.move_root(root);
+            self.state.trust();
         }
         Ok(())
     }
@@ -173,18 +169,48 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     pub(crate) fn look_up_sorted(&mut self, key: &[u8]) -> Result<Option<Found>, Fault<F::Error>> {
         let mut path = Path::new();
         self.descend(&mut path, key, 1, false)?;
-        let node = self.node(path.frame, 1)?;
+        let node = self.node(path.frame(), 1)?;
         let Ok(index) = node.search(key) else { return Ok(None) };
         let level = self.level(1);
-        let start = S::extent(self.space.log.layout().area_bytes(), 1, self.height).start
+        let start = S::extent(self.space.log.layout().area_bytes(), 1, self.state.height()).start
             + level.shape.at(index)
             + level.shape.key_bytes();
-        Ok(Some((path.frame, start..start + level.shape.payload_bytes())))
+        Ok(Some((path.frame(), start..start + level.shape.payload_bytes())))
+    }
+
+    /// Calls `with` with the keys of the separator, which the index does not hold meanwhile.
+    #[inline(always)]
+    pub(crate) fn with_separator<T>(
+        &mut self,
+        with: impl FnOnce(&mut Self, &mut Separator<'_>) -> T,
+    ) -> T {
+        let mut keys = core::mem::take(&mut self.separator);
+        let done = with(self, &mut keys);
+        self.separator = keys;
+        done
+    }
+
+    /// Calls `with` with the bound, which the index does not hold meanwhile.
+    #[inline(always)]
+    fn with_bound<T>(&mut self, with: impl FnOnce(&mut Self, &mut [u8]) -> T) -> T {
+        let bound = core::mem::take(&mut self.bound);
+        let done = with(self, bound);
+        self.bound = bound;
+        done
+    }
+
+    /// Calls `with` with the pending changes, which the index does not hold meanwhile.
+    #[inline(always)]
+    fn with_batch<T>(&mut self, with: impl FnOnce(&mut Self, &Batch<'_>) -> T) -> T {
+        let batch = core::mem::take(&mut self.batch);
+        let done = with(self, &batch);
+        self.batch = batch;
+        done
     }
 
     /// Mounts the medium again after an operation that failed half way.
     fn settle(&mut self) -> Result<(), Fault<F::Error>> {
-        if self.in_doubt {
+        if self.state.is_in_doubt() {
             self.mount()?;
         }
         Ok(())
@@ -196,23 +222,23 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
 
     /// The root.
     pub(crate) const fn top(&self) -> Top {
-        Top { page: self.root, level: self.height }
+        Top { page: self.state.root(), level: self.state.height() }
     }
 
     pub(crate) fn level(&self, level: u8) -> Level {
-        self.form().level::<S>(level, self.height)
+        self.form().level::<S>(level, self.state.height())
     }
 
     fn capacity(&self, level: u8) -> usize {
-        self.form().capacity::<S>(level, self.height)
+        self.form().capacity::<S>(level, self.state.height())
     }
 
     pub(crate) fn working(&self, level: u8) -> usize {
-        S::working(level, self.height, self.space.log.frames.count())
+        S::working(level, self.state.height(), self.space.log.frames.count())
     }
 
     fn spare(&self, level: u8) -> usize {
-        S::spare(level, self.height, self.space.log.frames.count())
+        S::spare(level, self.state.height(), self.space.log.frames.count())
     }
 
     pub(crate) fn node(
@@ -229,7 +255,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     pub(crate) fn corrupt(&self, frame: usize, reason: Damage) -> Fault<F::Error> {
         let held = self.space.log.frames.held(frame);
         let is_page = held < self.space.log.geometry().pages();
-        self.corrupt_at(if is_page { held } else { self.root }, reason)
+        self.corrupt_at(if is_page { held } else { self.state.root() }, reason)
     }
 
     /// The fault for the damaged page with the logical address `name`.

@@ -21,6 +21,7 @@
 use super::batch::{self, Batch};
 use super::limits::PageLimits;
 use super::split::Separator;
+use super::state::State;
 use super::torn_pages::{TRIES, TornPages};
 use super::{
     CheckpointsOf, HEIGHT_MAX, Placement, TreeIndex, WritePolicy, checkpoint_pages, relink,
@@ -93,19 +94,11 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
             batch: Batch::new(batch, options),
             separator: Separator::new(keys),
             bound,
-            root: 0,
+            state: State::unmounted(),
             torn: TornPages::new(),
-            settled: false,
-            height: 1,
-            records: 0,
-            inner_nodes: 0,
             page_limits: PageLimits::new(options.moves),
             folding: options.folds,
-            in_doubt: true,
             collector: Collector::default(),
-            moved_pages: 0,
-            unexplained_pages: 0,
-            from_checkpoint: false,
         }
     }
 
@@ -114,10 +107,10 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
         let mut tries = TRIES;
         self.torn.outdate_none();
         loop {
-            self.in_doubt = true;
+            self.state.doubt();
             match self.mount_as_seen().and_then(|()| self.settle_torn()) {
                 Err(Fault::Corrupt { page, reason }) if tries > 0 => {
-                    self.in_doubt = true;
+                    self.state.doubt();
                     if !self.is_torn(page, reason)? {
                         return Err(Fault::Corrupt { page, reason });
                     }
@@ -125,7 +118,9 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
                 }
                 mounted => {
                     // The medium was read but not settled: the next operation mounts again.
-                    self.in_doubt |= mounted.is_err();
+                    if mounted.is_err() {
+                        self.state.doubt();
+                    }
                     return mounted;
                 }
             }
@@ -152,7 +147,7 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
         self.collector.forget_reserve();
         gc::note_reserve(self);
         self.forget_root();
-        self.in_doubt = false;
+        self.state.trust();
     }
 
     /// Mounts from the newest checkpoint.
@@ -178,8 +173,7 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     ///
     /// The valid pages are found by walking the tree of that root.
     pub(crate) fn mount_from_blocks(&mut self, newest: &mut Newest) -> Result<(), Fault<F::Error>> {
-        self.unexplained_pages = 0;
-        self.from_checkpoint = false;
+        self.state.begin_mount();
         if !newest.is_ours {
             // Perhaps a format was cut, and this is its torn root.
             self.before_torn_format(newest)?;
@@ -226,7 +220,7 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
         if u64::from(root.records) > most {
             return Err(Fault::Corrupt { page, reason: Damage::TooManyRecords });
         }
-        (self.root, self.height, self.records) = (page.0, root.height, root.records);
+        self.state.find(page.0, root.height, root.records);
         Ok(())
     }
 }

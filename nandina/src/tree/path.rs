@@ -11,12 +11,9 @@ pub struct Path {
     slots: [u16; HEIGHT_MAX as usize],
     counts: [u16; HEIGHT_MAX as usize],
     lowest: [u8; HEIGHT_MAX as usize],
-    /// The page buffer that holds the last node.
-    pub frame: usize,
-    /// Every step took the last child: the last node is at the right edge.
-    pub right_edge: bool,
-    /// Number of pending changes whose keys are below the nodes right of the path.
-    pub waiting: usize,
+    frame: usize,
+    right_edge: bool,
+    waiting: usize,
 }
 
 impl Path {
@@ -29,6 +26,44 @@ impl Path {
             frame: 0,
             right_edge: true,
             waiting: usize::MAX,
+        }
+    }
+
+    /// Begins at the node of `level`, the root, in `page`.
+    pub const fn begin(&mut self, level: u8, page: u32) {
+        (self.right_edge, self.waiting) = (true, usize::MAX);
+        self.set_page(level, page);
+    }
+
+    /// The page buffer that holds the last node.
+    pub const fn frame(&self) -> usize {
+        self.frame
+    }
+
+    /// Ends at the node in the page buffer `frame`.
+    pub const fn end_in(&mut self, frame: usize) {
+        self.frame = frame;
+    }
+
+    /// Whether every step took the last child: the last node is at the right edge.
+    pub const fn is_right_edge(&self) -> bool {
+        self.right_edge
+    }
+
+    /// A step took another child than the last one.
+    pub const fn leave_right_edge(&mut self) {
+        self.right_edge = false;
+    }
+
+    /// Number of pending changes whose keys are below the nodes right of the path.
+    pub const fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Of the pending changes only `waiting` are below the next child of a node on the path.
+    pub const fn limit_waiting(&mut self, waiting: usize) {
+        if waiting < self.waiting {
+            self.waiting = waiting;
         }
     }
 

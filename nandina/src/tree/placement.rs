@@ -293,7 +293,7 @@ pub trait WritePolicy: Kind {
         }
         match index.survey_newest(END, None)? {
             Some(mut newest) => index.mount_from_blocks(&mut newest),
-            None => Err(index.corrupt_at(index.root, Damage::NoPage)),
+            None => Err(index.corrupt_at(index.state.root(), Damage::NoPage)),
         }
     }
 

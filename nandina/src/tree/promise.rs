@@ -33,8 +33,10 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Every node that they reach is assumed to be full, except the root, whose count is known.
     fn has_room_for(&self, puts: u32) -> bool {
         let form = self.form();
-        let (mut height, mut inner_nodes, mut pages) = (self.height, self.inner_nodes, 0);
-        let mut root_records = if height == 1 { self.records } else { self.batch.root_records() };
+        let (mut height, mut inner_nodes, mut pages) =
+            (self.state.height(), self.state.inner_nodes(), 0);
+        let mut root_records =
+            if height == 1 { self.state.records() } else { self.batch.root_records() };
         // Records added to the nodes of a level: one for each upsert, or one for each node split
         // below.
         let mut added = puts;
@@ -54,7 +56,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             let nodes = match level {
                 _ if level == height => 1,
                 1 => self.space.valid_pages(),
-                _ => self.inner_nodes,
+                _ => self.state.inner_nodes(),
             };
             let capacity = form.capacity::<S>(level, height.max(level + 1)).max(1) as u32;
             let divided = added.min(nodes.saturating_add(4 + added.saturating_mul(3) / capacity));

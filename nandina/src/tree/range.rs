@@ -213,9 +213,9 @@ impl<'i, F: Flash, S: Placement> Step<'i, '_, '_, '_, F, S> {
             (false, Bound::Unbounded, _) => Toward::First,
             (true, _, Bound::Unbounded) => Toward::Last,
         };
-        self.scan.path.set_page(index.height, index.root);
-        index.descend_from(&mut self.scan.path, index.height, 1, toward, false)?;
-        let node = index.node(self.scan.path.frame, 1)?;
+        self.scan.path.set_page(index.state.height(), index.state.root());
+        index.descend_from(&mut self.scan.path, index.state.height(), 1, toward, false)?;
+        let node = index.node(self.scan.path.frame(), 1)?;
         Ok(match (toward, self.scan.downwards) {
             (Toward::First, _) => 0,
             (Toward::Last, _) => node.count(),
@@ -245,7 +245,7 @@ impl<'i, F: Flash, S: Placement> Step<'i, '_, '_, '_, F, S> {
         let index = &mut *self.index;
         let mut level = 2;
         loop {
-            if level > index.height {
+            if level > index.state.height() {
                 return Ok(None);
             }
             let (slot, count) = (self.scan.path.slot(level), self.scan.path.count(level));

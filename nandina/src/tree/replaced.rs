@@ -89,7 +89,9 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 let corrupt = Fault::Corrupt { page: PageNumber(page), reason: corrupt };
                 let stays = self.page_toward(new, &mut parent, &first, level)?;
                 if stays.is_none_or(|(newer, _)| newer != page) {
-                    self.inner_nodes = self.inner_nodes.checked_sub(1).ok_or(corrupt)?;
+                    if !self.state.drop_inner_node() {
+                        return Err(corrupt);
+                    }
                     if lowest == level {
                         self.disclaim(page)?;
                     }

@@ -40,13 +40,15 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         emptying: Option<Emptying>,
     ) -> Result<(), Fault<F::Error>> {
         // An operation that fails half way is treated as a cut: the next one mounts again.
-        debug_assert!(!self.in_doubt, "an operation begins before the index is mounted again");
-        self.in_doubt = true;
+        debug_assert!(
+            !self.state.is_in_doubt(),
+            "an operation begins before the index is mounted again"
+        );
+        self.state.doubt();
         self.space.begin_operation(matches!(edit, Edit::Move));
-        let mut separator = core::mem::take(&mut self.separator);
-        let written = self.write_path(path, start, edit, records, emptying, &mut separator);
-        self.separator = separator;
-        written
+        self.with_separator(|tree, separator| {
+            tree.write_path(path, start, edit, records, emptying, separator)
+        })
     }
 
     fn write_path(
@@ -75,7 +77,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 self.move_siblings(block, level, records)?;
             }
             if divided {
-                let is_root = level == self.height;
+                let is_root = level == self.state.height();
                 let (left, right) = self.write_halves(path.page(level), level, is_root, records)?;
                 if is_root {
                     self.put_new_root(left, right, separator, records)?;
@@ -97,10 +99,10 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             }
             level += 1;
         }
-        self.root = self.space.commit(self.root)?;
-        self.records = records;
+        let root = self.space.commit(self.state.root())?;
+        self.state.commit(root, records);
         self.keep_budget();
-        self.in_doubt = false;
+        self.state.trust();
         Ok(())
     }
 
@@ -118,10 +120,10 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     ) -> Result<bool, Fault<F::Error>> {
         self.load_working(path, level)?;
         match child {
-            None => self.edit_first(level, edit, path.right_edge, separator),
+            None => self.edit_first(level, edit, path.is_right_edge(), separator),
             Some(child) => {
                 self.lower_first_key(level, edit)?;
-                self.edit_parent(level, path.slot(level), child, path.right_edge, separator)
+                self.edit_parent(level, path.slot(level), child, path.is_right_edge(), separator)
             }
         }
     }
@@ -138,8 +140,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         emptying: Option<Emptying>,
         records: u32,
     ) -> Result<Option<Child>, Fault<F::Error>> {
-        debug_assert!(self.in_doubt, "a page is written while no operation runs");
-        let (name, is_root) = (path.page(level), level == self.height);
+        debug_assert!(self.state.is_in_doubt(), "a page is written while no operation runs");
+        let (name, is_root) = (path.page(level), level == self.state.height());
         let mut leave = emptying.is_some_and(|it| self.block_of(name) == it.block);
         if is_root {
             self.shrink()?;
@@ -155,12 +157,12 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             leave = leave || merged || S::Kind::writes_parent(self, path, level + 1)?;
         }
         // A root that has shrunk is at another level than before.
-        let node = self.level(if is_root { self.height } else { level });
+        let node = self.level(if is_root { self.state.height() } else { level });
         let origin = Origin { name: Some(name), leave };
         Ok(match self.place.write(&mut self.space, node, origin, records)? {
             Written::Stays => None,
             Written::At(page) if is_root => {
-                self.root = page;
+                self.state.move_root(page);
                 None
             }
             Written::At(pointer) => Some(Child::Moved(pointer)),
@@ -196,10 +198,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// A checkpoint may have counted fewer than its tree has: a mount from it walks no tree.
     #[inline(never)]
     pub(super) fn count_node_less(&mut self, level: u8) -> Result<(), Fault<F::Error>> {
-        let fault = self.corrupt_at(self.root, Damage::CheckpointCountsTooFew);
-        let left = self.inner_nodes.checked_sub(u32::from(level > 1));
-        self.inner_nodes = left.ok_or(fault)?;
-        Ok(())
+        let fault = self.corrupt_at(self.state.root(), Damage::CheckpointCountsTooFew);
+        if level == 1 || self.state.drop_inner_node() { Ok(()) } else { Err(fault) }
     }
 
     /// Makes sure that the working buffer of `level` holds its node.
@@ -208,7 +208,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         // A store that reads into another buffer than it works in has copied the node during the
         // descent. Otherwise the node is entered again even if the buffer holds its page, which may
         // have been read untrimmed, for the bound of a node below it.
-        if working == S::reading(level, self.height, buffers) {
+        if working == S::reading(level, self.state.height(), buffers) {
             self.load_trimmed(path, level, Some(working))?;
         }
         Ok(())
@@ -320,10 +320,14 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         is_root: bool,
         records: u32,
     ) -> Result<(u32, u32), Fault<F::Error>> {
-        debug_assert!(self.in_doubt, "a page is written while no operation runs");
+        debug_assert!(self.state.is_in_doubt(), "a page is written while no operation runs");
         let halves = Halves { name, left: self.working(level), right: self.spare(level) };
-        self.height += u8::from(is_root);
-        self.inner_nodes += u32::from(level > 1);
+        if is_root {
+            self.state.grow();
+        }
+        if level > 1 {
+            self.state.add_inner_node();
+        }
         let node = self.level(level);
         let pointers = self.place.write_halves(&mut self.space, node, halves, records)?;
         if S::LEFT_STAYS && pointers.0 == name {
@@ -336,10 +340,10 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
 
     /// Writes the root, which commits.
     pub(super) fn put_root(&mut self, origin: Origin, records: u32) -> Result<(), Fault<F::Error>> {
-        debug_assert!(self.in_doubt, "a page is written while no operation runs");
-        let root = self.level(self.height);
+        debug_assert!(self.state.is_in_doubt(), "a page is written while no operation runs");
+        let root = self.level(self.state.height());
         match self.place.write(&mut self.space, root, origin, records)? {
-            Written::At(page) => self.root = page,
+            Written::At(page) => self.state.move_root(page),
             Written::Stays => {}
         }
         Ok(())
@@ -353,8 +357,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         separator: &Separator<'_>,
         records: u32,
     ) -> Result<(), Fault<F::Error>> {
-        self.inner_nodes += 1;
-        let root = self.level(self.height);
+        self.state.add_inner_node();
+        let root = self.level(self.state.height());
         let key_bytes = root.shape.key_bytes();
         let mut node = self.empty_node(root);
         node.insert(0, &[0; KEY_BYTES_MAX][..key_bytes], &left.to_le_bytes());

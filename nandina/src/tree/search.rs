@@ -28,10 +28,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     fn find_by_first_key(&mut self, page: PageNumber) -> Result<u32, Fault<F::Error>> {
         let level = self.keep_first_key(page)?;
         let mut path = Path::new();
-        let keys = core::mem::take(&mut self.separator);
-        let descended = self.descend(&mut path, keys.high(), level, false);
-        self.separator = keys;
-        descended.map(|()| path.page(level))
+        self.with_separator(|tree, keys| tree.descend(&mut path, keys.high(), level, false))?;
+        Ok(path.page(level))
     }
 
     /// Whether a parent refers by `name` to the node in the first page buffer.
@@ -39,23 +37,18 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// The node is of `level`, and the parent is the one to which its first key leads. The content
     /// of the page buffers is lost.
     pub(crate) fn is_pointed_to(&mut self, level: u8, name: u32) -> Result<bool, Fault<F::Error>> {
-        let mut keys = core::mem::take(&mut self.separator);
-        let has_key = match self.node(0, level) {
-            Ok(node) if node.count() > 0 => {
-                keys.set(node.key(0), node.key(0));
-                true
-            }
-            _ => false,
-        };
         let mut path = Path::new();
-        let descended =
-            if has_key { self.descend(&mut path, keys.high(), level + 1, false) } else { Ok(()) };
-        self.separator = keys;
-        descended?;
+        let has_key = self.with_separator(|tree, keys| {
+            match tree.node(0, level) {
+                Ok(node) if node.count() > 0 => keys.set(node.key(0), node.key(0)),
+                _ => return Ok(false),
+            }
+            tree.descend(&mut path, keys.high(), level + 1, false).map(|()| true)
+        })?;
         if !has_key {
             return Ok(false);
         }
-        let node = self.node(path.frame, level + 1)?;
+        let node = self.node(path.frame(), level + 1)?;
         Ok(node.pointer(path.slot(level + 1)) == name)
     }
 }

@@ -56,13 +56,13 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     ///
     /// If there is no room for that, the index can still be read.
     pub(super) fn settle_torn(&mut self) -> Result<(), Fault<F::Error>> {
-        self.settled = true;
+        self.state.set_settled(true);
         if self.ended_well() {
             return Ok(());
         }
         let settled = S::Kind::settle(self);
         match settled {
-            Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
+            Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.state.is_in_doubt() => {}
             Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) => {
                 covered!("room ends while a mount settles");
                 self.mount_as_seen()?;
@@ -76,7 +76,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         }
         covered!("an index is read unsettled");
         S::Kind::read_unsettled(self)?;
-        self.settled = false;
+        self.state.set_settled(false);
         self.space.log.settling = false;
         self.free_held();
         Ok(())
@@ -90,14 +90,16 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Cost: nothing if the mount has settled. Otherwise, that of settling, and of a mount if it
     /// fails.
     pub(crate) fn settle_before_change(&mut self) -> Result<bool, Fault<F::Error>> {
-        if self.settled {
+        if self.state.is_settled() {
             return Ok(false);
         }
         covered!("a change settles what the mount could not");
         let settled = S::Kind::settle(self);
-        self.settled = settled.is_ok();
+        self.state.set_settled(settled.is_ok());
         // If it fails half way, only another mount knows what is torn now.
-        self.in_doubt |= settled.is_err();
+        if settled.is_err() {
+            self.state.doubt();
+        }
         settled.map(|()| true)
     }
 
@@ -124,11 +126,11 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Cost: one read and one program.
     pub(crate) fn mark(&mut self, records: u32) -> Result<(), Fault<F::Error>> {
         self.space.begin_walk();
-        let root = PageNumber(self.space.current_page(self.root));
+        let root = PageNumber(self.space.current_page(self.state.root()));
         if self.space.log.read_page(root, 0)?.is_ok() {
-            self.in_doubt = true;
+            self.state.doubt();
             self.space.program_mark(0, records)?;
-            self.in_doubt = false;
+            self.state.trust();
         }
         Ok(())
     }
@@ -151,7 +153,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
 
     /// Whether all that the index needs is whole, on the chip as in RAM.
     pub(crate) fn is_whole(&self) -> bool {
-        self.settled && !self.in_doubt
+        self.state.is_settled() && !self.state.is_in_doubt()
     }
 
     /// Fails unless `page`, which made the last commit, reads the same every time.

@@ -11,14 +11,14 @@ use crate::node::SAME_PAGE;
 impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// The only child of the root, in the same page, becomes the root.
     fn shrink_in_page(&mut self) -> Result<(), Fault<F::Error>> {
-        let (area_bytes, level) = (self.space.log.layout().area_bytes(), self.height - 1);
-        let from = S::extent(area_bytes, level, self.height).start;
+        let (area_bytes, level) = (self.space.log.layout().area_bytes(), self.state.height() - 1);
+        let from = S::extent(area_bytes, level, self.state.height()).start;
         let to = S::extent(area_bytes, level, level).start;
-        let working = self.working(self.height);
+        let working = self.working(self.state.height());
         let used = self.node(working, level)?.used().len();
         self.space.log.frames.bytes_mut(working).copy_within(from..from + used, to);
-        self.height -= 1;
-        self.count_node_less(self.height + 1)?;
+        self.state.shrink();
+        self.count_node_less(self.state.height() + 1)?;
         Ok(())
     }
 
@@ -27,8 +27,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// See μ-Tree paper, Algorithm 5, lines 3 to 10.
     #[inline(never)]
     pub(super) fn shrink(&mut self) -> Result<(), Fault<F::Error>> {
-        while self.height > 1 {
-            let node = self.working_node(self.height)?;
+        while self.state.height() > 1 {
+            let node = self.working_node(self.state.height())?;
             let node = node.as_node();
             if node.count() != 1 {
                 break;
@@ -38,20 +38,21 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 self.shrink_in_page()?;
                 continue;
             }
-            let frame = self.space.load(page, self.spare(self.height))?;
+            let frame = self.space.load(page, self.spare(self.state.height()))?;
             let lowest = self.space.log.lowest(frame);
-            if lowest == self.height - 1 {
+            if lowest == self.state.height() - 1 {
                 self.space.retire(PageNumber(page));
                 self.space.forget_address(page);
             }
             let area_bytes = self.space.log.layout().area_bytes();
-            let from = S::extent(area_bytes, self.height - 1, self.height);
-            let used = self.node(frame, self.height - 1)?.used().len();
-            self.height -= 1;
-            self.count_node_less(self.height + 1)?;
-            let (level, working) = (self.level(self.height), self.working(self.height));
-            let to = S::extent(area_bytes, self.height, self.height);
-            self.place.begin(&mut self.space, self.height);
+            let from = S::extent(area_bytes, self.state.height() - 1, self.state.height());
+            let used = self.node(frame, self.state.height() - 1)?.used().len();
+            self.state.shrink();
+            self.count_node_less(self.state.height() + 1)?;
+            let (level, working) =
+                (self.level(self.state.height()), self.working(self.state.height()));
+            let to = S::extent(area_bytes, self.state.height(), self.state.height());
+            self.place.begin(&mut self.space, self.state.height());
             self.space.log.frames.forget(working);
             if working == frame {
                 self.space

@@ -73,7 +73,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
 
     /// Whether a full node of `level` stays full if a record is added to its end.
     pub(super) const fn stays_full(&self, level: u8, right_edge: bool) -> bool {
-        (right_edge && level != self.height) || (S::FULL_LEAVES_STAY && level == 1)
+        (right_edge && level != self.state.height()) || (S::FULL_LEAVES_STAY && level == 1)
     }
 
     /// Inserts a record into the node of `level`.
@@ -117,10 +117,10 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         record: Option<&Record<'_>>,
         separator: &mut Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
-        let is_root = level == self.height;
+        let is_root = level == self.state.height();
         let area_bytes = self.space.log.layout().area_bytes();
-        let before = S::extent(area_bytes, level, self.height);
-        let after = S::extent(area_bytes, level, self.height + u8::from(is_root));
+        let before = S::extent(area_bytes, level, self.state.height());
+        let after = S::extent(area_bytes, level, self.state.height() + u8::from(is_root));
         let shape = self.level(level).shape;
         let (working, spare) = (self.working(level), self.spare(level));
         self.space.log.frames.forget(working);

@@ -48,10 +48,9 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             }
             None => self.space.load(page, self.visiting(level))?,
         };
-        let bound = core::mem::take(&mut self.bound);
-        let count = self.cut(frame, level, Some(&*bound).filter(|_| bounded));
-        self.bound = bound;
-        path.set_count(level, count?);
+        let count = self
+            .with_bound(|tree, bound| tree.cut(frame, level, Some(&*bound).filter(|_| bounded)))?;
+        path.set_count(level, count);
         path.set_lowest(level, self.space.log.lowest(frame));
         Ok(frame)
     }
@@ -63,10 +62,10 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     #[inline(never)]
     pub(super) fn find_bound(&mut self, path: &Path, level: u8) -> Result<bool, Fault<F::Error>> {
         let mut above = level + 1;
-        while above <= self.height && path.slot(above) + 1 >= path.count(above) {
+        while above <= self.state.height() && path.slot(above) + 1 >= path.count(above) {
             above += 1;
         }
-        if above > self.height {
+        if above > self.state.height() {
             return Ok(false);
         }
         let frame = self.space.load(path.page(above), self.visiting(above))?;
@@ -85,10 +84,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         level: u8,
         slot: usize,
     ) -> Result<(), Fault<F::Error>> {
-        let bound = core::mem::take(&mut self.bound);
-        let kept = self.copy_key(frame, level, slot, bound);
-        self.bound = bound;
-        kept
+        self.with_bound(|tree, bound| tree.copy_key(frame, level, slot, bound))
     }
 
     /// Copies the key at `slot` of the node of `level` in `frame`.
@@ -150,10 +146,10 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         path: &mut Path,
         key: &[u8],
     ) -> Result<bool, Fault<F::Error>> {
-        if !S::TRIMS || self.height == 1 {
+        if !S::TRIMS || self.state.height() == 1 {
             return Ok(false);
         }
-        let keeps = (2..=self.height).find(|&level| path.count(level) > 1);
+        let keeps = (2..=self.state.height()).find(|&level| path.count(level) > 1);
         let Some(keeps) = keeps.filter(|&level| path.slot(level) > 0) else {
             return Ok(false);
         };
@@ -176,7 +172,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 return Err(self.corrupt_at(child, Damage::NodeEmpty));
             }
             if path.count(level) < all {
-                self.rewrite(path, level, &Edit::Move, self.records, None)?;
+                self.rewrite(path, level, &Edit::Move, self.state.records(), None)?;
                 return Ok(true);
             }
             path.set_slot(level, path.count(level) - 1);

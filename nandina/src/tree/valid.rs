@@ -48,7 +48,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 }
             }
         }
-        Ok(self.corrupt_at(self.root, Damage::NoRoot))
+        Ok(self.corrupt_at(self.state.root(), Damage::NoRoot))
     }
 
     /// Marks the page of the node of `level` in `frame`, if it has no lower node.
@@ -61,7 +61,9 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         } else if lowest > level || !below {
             return Err(self.corrupt_at(page, Damage::LacksNodeOfHeader));
         }
-        self.inner_nodes += u32::from(level > 1);
+        if level > 1 {
+            self.state.add_inner_node();
+        }
         Ok(())
     }
 
@@ -128,23 +130,23 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         &mut self,
         claim: impl Fn(&mut Self, u32, u8) -> Result<(), Fault<F::Error>>,
     ) -> Result<(), Fault<F::Error>> {
-        self.inner_nodes = 0;
+        self.state.begin_inner_nodes(0);
         let pages = self.space.log.geometry().pages();
         let mut walk = Walk::new(self.top(), pages, 1);
         while !walk.is_over() {
             let frame = match self.read_on(&mut walk) {
                 // An unreadable leaf is reported on access; the rest of the tree stays reachable.
-                Err(Fault::Corrupt { .. }) if walk.level() == 1 && self.height > 1 => {
-                    self.unexplained_pages += 1;
+                Err(Fault::Corrupt { .. }) if walk.level() == 1 && self.state.height() > 1 => {
+                    self.state.add_unexplained(1);
                     walk.leave();
                     continue;
                 }
                 frame => frame?,
             };
             if walk.level() == 1 {
-                self.records += walk.path.count(1) as u32;
+                self.state.add_records(walk.path.count(1) as u32);
             } else if walk.is_new() {
-                self.inner_nodes += 1;
+                self.state.add_inner_node();
             }
             let Some(child) = self.next_child(&mut walk, frame)? else { continue };
             claim(self, child, walk.level() - 1)?;

@@ -135,7 +135,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Checks that a walk that is over visited the whole tree.
     pub(crate) fn walked(&self, walk: &Walk) -> Result<(), Fault<F::Error>> {
         if walk.is_endless() {
-            return Err(self.corrupt_at(self.root, Damage::ReferredTwice));
+            return Err(self.corrupt_at(self.state.root(), Damage::ReferredTwice));
         }
         Ok(())
     }

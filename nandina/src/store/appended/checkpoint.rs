@@ -28,7 +28,7 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
 
     /// Continues from the checkpoint `found`. Returns `false` if a page is newer.
     pub(super) fn go_on_from_end(&mut self, found: &Checkpoint) -> Result<bool, Fault<F::Error>> {
-        self.unexplained_pages = 0;
+        self.state.begin_unexplained(0);
         let opened = self.space.log.look_into(found)?;
         let tree = found.summary;
         let pages = self.space.log.geometry().pages();
@@ -46,11 +46,11 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
         };
         self.torn.forget();
         self.take_root(PageNumber(tree.page), &header)?;
-        self.inner_nodes = tree.nodes;
+        self.state.begin_inner_nodes(tree.nodes);
         let highest = found.anchor_sequence();
         self.space.restart(header.identity, header.sequence, highest);
         self.torn.note_ended(highest);
-        self.from_checkpoint = true;
+        self.state.continue_from_checkpoint();
         self.space.checkpoints.go_on_from(found, &opened);
         Ok(true)
     }

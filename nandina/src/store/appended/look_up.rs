@@ -22,11 +22,11 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
     ///
     /// Cost: at most *h* page reads.
     pub(super) fn look_up_appended(&mut self, key: &[u8]) -> Found<usize, F> {
-        let (mut page, mut level) = (self.root, self.height);
+        let (mut page, mut level) = (self.state.root(), self.state.height());
         loop {
             let frame = self.space.fetch(page, self.visiting(level))?;
             let Some((is_key, payload)) = self.nearest(frame, level, key)? else {
-                if self.height > 1 {
+                if self.state.height() > 1 {
                     return Err(self.corrupt_at(page, Damage::LacksNode));
                 }
                 return Ok(None);
@@ -50,7 +50,7 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
             return Err(self.corrupt(frame, Damage::LacksNode));
         }
         let at = self.level(level);
-        let extent = S::extent(layout.area_bytes(), level, self.height);
+        let extent = S::extent(layout.area_bytes(), level, self.state.height());
         let area = &bytes[extent.clone()];
         let found = if layout.is_packed(bytes) {
             let Ok(found) = appended::find(area, &at.shape, key) else {

@@ -83,7 +83,7 @@ impl WritePolicy for Appends {
         gc::review_reserve(index);
         // The first page of all that commits nothing. Where the newest root counts it is the root:
         // a torn one that this mount did not see is older.
-        index.move_page(PageNumber(index.root), None)
+        index.move_page(PageNumber(index.state.root()), None)
     }
 
     fn read_unsettled<F: Flash, S: Placement<Kind = Self>>(

@@ -37,16 +37,16 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
         self.space.log.blocks.forget_valid();
         self.expect_before_append_to(page)?;
         self.claim_page(page)?;
-        self.unexplained_pages = 0;
+        self.state.begin_unexplained(0);
         self.find_every_node(|index, child, level| {
             if level > 1 {
                 index.expect_before_append_to(PageNumber(child))?;
             }
             index.claim_child(PageNumber(child))
         })?;
-        let unreadable = self.unexplained_pages;
+        let unreadable = self.state.unexplained_pages();
         self.count_unexplained();
-        self.unexplained_pages = self.unexplained_pages.max(unreadable);
+        self.state.begin_unexplained(self.state.unexplained_pages().max(unreadable));
         Ok(())
     }
 
@@ -77,9 +77,9 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
 
     /// Counts records and valid pages anew.
     pub(super) fn count_anew(&mut self) -> Result<(), Fault<F::Error>> {
-        self.records = 0;
+        self.state.begin_records();
         self.space.log.blocks.forget_valid();
-        self.claim_page(PageNumber(self.root))?;
+        self.claim_page(PageNumber(self.state.root()))?;
         self.find_every_node(|index, child, _| index.claim_child(PageNumber(child)))
     }
 
@@ -108,14 +108,13 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
             };
         }
         let level = match self.keep_first_key(newest) {
-            Ok(level) if level < self.height => level,
+            Ok(level) if level < self.state.height() => level,
             Ok(_) | Err(Fault::Corrupt { .. }) => return Ok(()),
             Err(fault) => return Err(fault),
         };
         let mut path = Path::new();
-        let keys = core::mem::take(&mut self.separator);
-        let descended = self.descend(&mut path, keys.high(), level + 1, false);
-        self.separator = keys;
+        let descended = self
+            .with_separator(|tree, keys| tree.descend(&mut path, keys.high(), level + 1, false));
         match descended {
             Ok(()) => self.reserve_below(path.page(level + 1), level + 1),
             Err(Fault::Corrupt { .. }) => Ok(()),

@@ -152,19 +152,19 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
     /// Does nothing if the last checkpoint still counts. After a mount that read every node it
     /// writes one although nothing was changed, so that the next mount need not.
     pub(super) fn end_in_place(&mut self) -> Result<(), Fault<F::Error>> {
-        let counts = self.from_checkpoint && !self.space.log.has_begun();
+        let counts = self.state.is_from_checkpoint() && !self.space.log.has_begun();
         // A leaf that could not be read is not counted: the next mount tries again.
-        if counts || !self.is_whole() || self.unexplained_pages > 0 {
+        if counts || !self.is_whole() || self.state.unexplained_pages() > 0 {
             return Ok(());
         }
         self.begin_session()?;
         let end = End {
             identity: self.space.log.identity(),
-            records: self.records,
-            inner_nodes: self.inner_nodes,
-            height: self.height,
+            records: self.state.records(),
+            inner_nodes: self.state.inner_nodes(),
+            height: self.state.height(),
         };
-        self.in_doubt = true;
+        self.state.doubt();
         self.space.write_checkpoint()?;
         self.space.end_session(end)
     }
@@ -209,8 +209,9 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         if self.take_root(PageNumber(ROOT_PAGE), &header).is_err() {
             return Ok(false);
         }
-        (self.inner_nodes, self.unexplained_pages) = (end.inner_nodes, 0);
-        self.from_checkpoint = true;
+        self.state.begin_inner_nodes(end.inner_nodes);
+        self.state.begin_unexplained(0);
+        self.state.continue_from_checkpoint();
         Ok(true)
     }
 }

@@ -67,8 +67,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
 
     /// Finds every node, taking the torn pages as decided.
     fn find_in_place(&mut self) -> Result<Option<Medium>, Fault<F::Error>> {
-        self.unexplained_pages = 0;
-        self.from_checkpoint = false;
+        self.state.begin_mount();
         let Some((page, root, medium)) = self.root_in_place()? else { return Ok(None) };
         self.torn.note_newest(page, root.sequence);
         if medium != self.space.log.medium {

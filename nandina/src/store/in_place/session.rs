@@ -119,18 +119,18 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         if self.space.is_atomic() {
             let was_closed = self.space.has_checkpoints() && !self.space.is_open();
             if was_closed {
-                self.in_doubt = true;
+                self.state.doubt();
                 self.space.write_session_start()?;
-                self.in_doubt = false;
+                self.state.trust();
             }
             self.space.log.begin_at_once();
             return Ok(was_closed);
         }
-        self.in_doubt = true;
+        self.state.doubt();
         let recent = self.unsettled();
         let highest = self.space.log.sequence();
         self.space.begin_session(recent, highest)?;
-        self.in_doubt = false;
+        self.state.trust();
         Ok(true)
     }
 

@@ -29,7 +29,7 @@ use crate::space::{InPlace, Memory, Space};
 /// The state of sessions, and where the search for a free logical page begins.
 #[derive(Default)]
 pub struct Sessions {
-    pub next_free: u32,
+    next_free: u32,
     pub vanished: Vanished,
     /// The newest session page, if there is one, and its sequence number, or 0.
     page: Option<PageNumber>,
@@ -41,6 +41,23 @@ pub struct Sessions {
     oldest: Option<u64>,
     /// A session page cannot be read, or is torn: it may have been the newest one.
     has_unread: bool,
+}
+
+impl Sessions {
+    /// Forgets all but whether a session page cannot be read.
+    fn forget(&mut self) {
+        *self = Self { has_unread: self.has_unread, ..Self::default() };
+    }
+
+    /// The logical page at which the search for a free one begins.
+    pub const fn next_free(&self) -> u32 {
+        self.next_free
+    }
+
+    /// The search for a free logical page begins at `next`.
+    pub const fn set_next_free(&mut self, next: u32) {
+        self.next_free = next;
+    }
 }
 
 impl Memory for Sessions {
@@ -91,15 +108,14 @@ impl<F: Flash> Space<'_, F, InPlace> {
     ///
     /// `None` if there was no session.
     pub(crate) fn set_session(&mut self, session: Option<(PageNumber, u64)>) {
-        let has_unread = self.memory.has_unread;
-        self.memory = Sessions { has_unread, ..Sessions::default() };
+        self.memory.forget();
         if let Some((page, number)) = session {
             let area_bytes = self.log.layout().area_bytes();
             let area = &self.log.frames.bytes(0)[..area_bytes];
             let (medium, header) = (self.log.medium_in(0), self.log.header(0));
-            let (gaps, end) = (Gaps::read(area), End::read(&medium, &header, area));
-            let page = Some(page);
-            self.memory = Sessions { page, number, end, gaps, has_unread, ..Sessions::default() };
+            self.memory.gaps = Gaps::read(area);
+            self.memory.end = End::read(&medium, &header, area);
+            (self.memory.page, self.memory.number) = (Some(page), number);
             self.log.raise_sequence(number);
         }
     }

@@ -114,14 +114,14 @@ impl<F: Flash> Space<'_, F, InPlace> {
     ) -> Result<u32, Fault<F::Error>> {
         let each = self.pages_each();
         let all = self.log.geometry().pages() / each;
-        let names = (0..all).map(|step| each * ((self.memory.next_free + step) % all));
+        let names = (0..all).map(|step| each * ((self.memory.next_free() + step) % all));
         let mut names = names.filter(|&name| name != ROOT && self.is_for_nodes(name));
         let free =
             names.find(|&name| !self.pages_of(name).any(|page| self.log.blocks.is_valid(page)));
         let Some(name) = free else {
             return Err(self.log.no_room(all));
         };
-        self.memory.next_free = name / each + 1;
+        self.memory.set_next_free(name / each + 1);
         self.replace(frame, name, lowest, 0, records)?;
         Ok(name)
     }

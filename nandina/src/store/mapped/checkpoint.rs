@@ -15,7 +15,7 @@ use crate::log::GAP;
 use crate::log::checkpoint::{Checkpoint, Checkpoints};
 use crate::node::{PageFault, PageHeader};
 use crate::space::{Checkpointing, Maps};
-use crate::store::page_commits::{Commit, Found};
+use crate::store::page_commits::Found;
 use crate::tree::{HEIGHT_MAX, Placement, Top, TreeIndex};
 
 impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
@@ -24,7 +24,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
         &mut self,
         found: &Checkpoint,
     ) -> Result<bool, Fault<F::Error>> {
-        self.unexplained_pages = 0;
+        self.state.begin_unexplained(0);
         let opened = self.space.log.look_into(found)?;
         let pages = self.space.log.geometry().pages();
         if !found.summary.is_tree(pages) || !opened.is_usable(found) {
@@ -50,7 +50,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
         self.take_newest_root(identity, &since)?;
         let Some(before) = self.apply_newer(found)? else { return Ok(false) };
         self.count_unexplained();
-        self.from_checkpoint = true;
+        self.state.continue_from_checkpoint();
         if !self.ended_well() {
             self.hold_before_commit(before)?;
         }
@@ -80,8 +80,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
             records: tree.records,
             ..found.header
         };
-        since.root = since.root.or(Some((PageNumber(tree.page), header)));
-        since.commit = since.commit.or(Some(Commit::of(&header)));
+        since.add_older(PageNumber(tree.page), &header);
     }
 
     /// Applies the newer pages that commit to the checkpoint `found`, in their order.
@@ -94,7 +93,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
         found: &Checkpoint,
     ) -> Result<Option<Option<PageNumber>>, Fault<F::Error>> {
         let mut root = Top { page: found.summary.page, level: found.summary.height };
-        self.inner_nodes = found.summary.nodes;
+        self.state.begin_inner_nodes(found.summary.nodes);
         let (mut scan, mut last, mut before) = (Scan::default(), 0, None);
         while let Some((page, header)) = self.next_newer(&mut scan, found.header.identity)? {
             if scan.lost {

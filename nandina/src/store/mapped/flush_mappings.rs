@@ -68,18 +68,24 @@ impl Default for Reclaiming {
     }
 }
 
+impl Reclaiming {
+    fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
 impl Memory for Reclaiming {}
 
 impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
     /// A change begins: what an earlier one lacked is forgotten.
     pub(super) fn forget_refusal(&mut self) {
-        self.space.memory = Reclaiming::default();
+        self.space.memory.forget();
     }
 
     /// The most places kept for parents while the tree grows to `inner_nodes`.
     pub(super) fn kept_until(&self, inner_nodes: u32) -> u32 {
         let most = (self.space.mappings.capacity() / 2) as u32;
-        if self.inner_nodes > most { 0 } else { inner_nodes.min(most) }
+        if self.state.inner_nodes() > most { 0 } else { inner_nodes.min(most) }
     }
 
     /// Places of the table that only this many inner nodes may take.
@@ -109,9 +115,9 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
             return Err(refusal);
         };
         // The nodes that the change adds, and the address that each of its levels may take.
-        let adds = 2 * u32::from(self.height) + 2;
+        let adds = 2 * u32::from(self.state.height()) + 2;
         self.space.memory.limit_pages = limit_pages.saturating_sub(adds);
-        let are_kept = self.kept_for_parents(self.inner_nodes) > 0;
+        let are_kept = self.kept_for_parents(self.state.inner_nodes()) > 0;
         while let Some(name) = self.space.mappings.first_from(self.space.memory.next) {
             self.space.memory.next = name + 1;
             let place = PageNumber(self.space.current_page(name));
@@ -148,7 +154,8 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
             return Ok(true);
         }
         let mappings = &self.space.mappings;
-        let kept = if self.lends_places() { 0 } else { self.kept_for_parents(self.inner_nodes) };
+        let kept =
+            if self.lends_places() { 0 } else { self.kept_for_parents(self.state.inner_nodes()) };
         if level > 2 && kept > 0 {
             return Ok(false);
         }
@@ -157,7 +164,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
         let Reclaiming { next, limit_pages, .. } = self.space.memory;
         let limit_pages = self.limit_pages().min(limit_pages);
         // A change that lacked room counts the places of inner nodes even where they are lent.
-        let counted = if next > 0 { self.kept_for_parents(self.inner_nodes) } else { kept };
+        let counted = if next > 0 { self.kept_for_parents(self.state.inner_nodes()) } else { kept };
         if self.space.taken_pages() + counted >= limit_pages
             || (!is_mapped
                 && kept > 0
@@ -165,7 +172,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
         {
             return Ok(true);
         }
-        let parents = self.inner_nodes.max(1) as usize;
+        let parents = self.state.inner_nodes().max(1) as usize;
         let enough = match self.folding.built() {
             Folds::Full => return Ok(false),
             Folds::Children(children) => children.into(),

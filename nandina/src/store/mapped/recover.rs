@@ -42,7 +42,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
     /// Finds mappings and valid pages of the index with this identity.
     pub(super) fn recover_mapped(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
         self.space.mappings.clear();
-        for level in (1..self.height).rev() {
+        for level in (1..self.state.height()).rev() {
             self.space.log.blocks.forget_valid();
             if !self.space.log.blocks.searches() {
                 self.mark_pointers(level)?;
@@ -50,7 +50,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
             self.find_named(identity, level)?;
         }
         self.space.log.blocks.forget_valid();
-        self.inner_nodes = 0;
+        self.state.begin_inner_nodes(0);
         self.find_valid_pages()?;
         self.count_unexplained();
         Ok(())

@@ -23,7 +23,7 @@ const COMPARING: u64 = 5;
 impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
     /// Continues from the checkpoint `found`. Returns `false` if it cannot be used.
     pub(super) fn go_on_from_root(&mut self, found: &Checkpoint) -> Result<bool, Fault<F::Error>> {
-        self.unexplained_pages = 0;
+        self.state.begin_unexplained(0);
         let opened = self.space.log.look_into(found)?;
         let listed = found.listed();
         if !opened.is_usable(found) {
@@ -80,19 +80,19 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
             }
         };
         let inner_nodes_max = self.space.log.geometry().pages().saturating_mul(NODES_BY_PAGE);
-        if self.height == 0 || tree.height > HEIGHT_MAX || !tree.is_tree(inner_nodes_max) {
+        if self.state.height() == 0 || tree.height > HEIGHT_MAX || !tree.is_tree(inner_nodes_max) {
             return Ok(false);
         }
         self.space.restart(found.header.identity, from, sequence);
-        self.inner_nodes = tree.nodes;
-        if self.root == tree.page {
+        self.state.begin_inner_nodes(tree.nodes);
+        if self.state.root() == tree.page {
             // No change was made since.
         } else if COMPARING
             * opened.pages_since(found.header.sequence, from, self.space.log.block_pages())
             >= tree.nodes.into()
         {
             self.space.log.blocks.forget_valid();
-            self.inner_nodes = 0;
+            self.state.begin_inner_nodes(0);
             self.find_valid_pages()?;
         } else {
             let old = Top { page: tree.page, level: tree.height };
@@ -107,10 +107,10 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
                     || first.is_some_and(|(active, first)| block == active && page >= first)
             })?;
         }
-        if self.inner_nodes > inner_nodes_max {
+        if self.state.inner_nodes() > inner_nodes_max {
             return Ok(false);
         }
-        self.from_checkpoint = true;
+        self.state.continue_from_checkpoint();
         self.space.checkpoints.go_on_from(found, &opened);
         Ok(true)
     }

@@ -121,7 +121,7 @@ impl WritePolicy for Paths {
     fn read_unsettled<F: Flash, S: Placement<Kind = Self>>(
         index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
-        index.expect_steady(index.root)
+        index.expect_steady(index.state.root())
     }
 
     fn survey_to_replace<F: Flash, S: Placement<Kind = Self>>(

@@ -32,14 +32,14 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
             }
         };
         if !self.torn.ended_at(sequence) {
-            let unexplained = self.unexplained_pages;
+            let unexplained = self.state.unexplained_pages();
             self.hold_before(block, &root, sequence)?;
-            self.unexplained_pages = unexplained;
+            self.state.begin_unexplained(unexplained);
         }
         self.torn.set_newest(page, root.sequence);
         self.take_root(page, &root)?;
         self.space.restart(newest.identity, root.sequence, sequence);
-        self.inner_nodes = 0;
+        self.state.begin_inner_nodes(0);
         self.find_valid_pages()
     }
 
@@ -118,7 +118,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
         }
         // The index does not need a block without a root: the erase of it may have been cut.
         if last.root.is_some() {
-            self.unexplained_pages += damaged;
+            self.state.add_unexplained(damaged);
         }
         Ok(last)
     }
@@ -142,7 +142,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
         let Some((page, before, _)) = found else { return Ok(()) };
         self.take_root(page, &before)?;
         self.space.restart(root.identity, before.sequence, sequence);
-        self.inner_nodes = 0;
+        self.state.begin_inner_nodes(0);
         match self.find_valid_pages() {
             Ok(()) => self.space.log.blocks.hold_valid(),
             Err(Fault::Corrupt { .. }) => {
@@ -164,9 +164,9 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
     /// [`LOOKS`] for each that may begin with a torn page, and a collection.
     #[inline(never)]
     pub(super) fn settle_root(&mut self) -> Result<(), Fault<F::Error>> {
-        let root = self.root;
+        let root = self.state.root();
         // Room for the first page that is programmed, and for the longest path.
-        let lacks_room = self.space.room() < 1 + S::path_pages(self.height);
+        let lacks_room = self.space.room() < 1 + S::path_pages(self.state.height());
         let room = self.space.room() + self.held_pages();
         // It may use the block to which checkpoints move, which the last operation left free.
         let checkpoints = <BuiltCheckpoints as Checkpointing>::room(&self.space) > 0;
@@ -181,24 +181,27 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
             // The first page that is moved makes a new root. The other nodes of the page that may
             // be torn can stay there.
             match gc::gain_room(self, 0) {
-                Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
+                Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.state.is_in_doubt() => {}
                 gained => gained?,
             }
-            if self.root != root {
+            if self.state.root() != root {
                 covered!("a collection settles the root");
                 return Ok(());
             }
         }
-        self.in_doubt = true;
+        self.state.doubt();
         self.space.begin_walk();
         self.space.begin_operation(true);
-        let frame = self.working(self.height);
+        let frame = self.working(self.state.height());
         self.space.load_into(root, frame)?;
         let lowest = self.space.log.lowest(frame);
-        self.root = self.space.program(frame, lowest, self.height, self.records)?.0;
+        let (height, records) = (self.state.height(), self.state.records());
+        let written = self.space.program(frame, lowest, height, records)?;
+        self.state.move_root(written.0);
         self.space.retire(PageNumber(root));
-        self.root = self.space.commit(self.root)?;
-        self.in_doubt = false;
+        let root = self.space.commit(self.state.root())?;
+        self.state.move_root(root);
+        self.state.trust();
         Ok(())
     }
 
@@ -211,10 +214,10 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
     /// Returns `false` if there are more of these blocks than one operation and a mount open: then
     /// several mounts were cut, each of which left a block that is free.
     pub(super) fn ends_alike(&mut self) -> Result<bool, Fault<F::Error>> {
-        let root = self.block_of(self.space.current_page(self.root));
+        let root = self.block_of(self.space.current_page(self.state.root()));
         let Some(from) = self.space.log.first_sequence(root)? else { return Ok(false) };
-        let path = S::path_pages(self.height);
-        let mut left = ends_max(path, self.height, self.space.log.block_pages());
+        let path = S::path_pages(self.state.height());
+        let mut left = ends_max(path, self.state.height(), self.space.log.block_pages());
         for block in self.space.log.blocks.all() {
             match self.space.log.first_header(block)? {
                 // No tree depends on the last page of a checkpoint.
