@@ -78,6 +78,6 @@ pub use engine::{
 };
 pub use error::{BadOption, Damage, Fault, OpenError, PairError, ReadError, WriteError};
 pub use gc::Idle;
+pub use gc::Moves;
 pub use index::{Index, KeyBounds, Pairs, Range, Records, plan, ram_needed};
-pub use space::Moves;
 pub use tree::{identify, ram_to_identify};

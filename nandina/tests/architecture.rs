@@ -33,7 +33,7 @@ const MODULES: &[(&str, &[&str])] = &[
         "space",
         &["checksum", "bytes", "flash", "node", "error", "blocks", "cache", "log", "gc", "space"],
     ),
-    ("engine", &["flash", "node", "error", "blocks", "gc", "space", "engine"]),
+    ("engine", &["flash", "node", "error", "blocks", "log", "gc", "engine"]),
     (
         "tree",
         &[
@@ -41,13 +41,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "engine", "tree",
         ],
     ),
-    (
-        "rosette",
-        &[
-            "bytes", "flash", "node", "error", "blocks", "log", "gc", "space", "engine", "tree",
-            "rosette",
-        ],
-    ),
+    ("rosette", &["bytes", "flash", "node", "error", "blocks", "log", "gc", "engine", "rosette"]),
     (
         "store",
         &[
@@ -55,13 +49,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "engine", "tree", "rosette", "tnc", "store",
         ],
     ),
-    (
-        "tnc",
-        &[
-            "bytes", "flash", "node", "error", "blocks", "log", "gc", "space", "engine", "tree",
-            "tnc",
-        ],
-    ),
+    ("tnc", &["bytes", "flash", "node", "error", "blocks", "log", "gc", "space", "engine", "tnc"]),
     ("index", &["flash", "error", "gc", "engine", "index"]),
 ];
 

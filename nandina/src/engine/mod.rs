@@ -5,21 +5,25 @@
 //! of keys and values: [`Index`](crate::Index) does that for all of them.
 
 mod batch;
+mod chip;
 mod description;
 mod options;
 mod options_for;
 mod outcome;
 mod plan;
 mod report;
+mod worst;
 
 pub use batch::{Batches, Change};
+pub(crate) use chip::{CHIP_PAGES_MAX, bounded, unusable};
 pub use description::{Description, LeafRange, NodeRange, Nodes, Packed};
-pub(crate) use options::{CHECKPOINTS_MAX, PAGE_BUFFERS_MAX, checkpoints_refused};
+pub(crate) use options::{CHECKPOINTS_MAX, PAGE_BUFFERS_MAX, checkpoints_refused, path_options};
 pub use options::{Folds, Options};
 pub use options_for::{Chosen, OptionsFor};
 pub use outcome::{Inserted, Removed};
 pub use plan::{Cost, Plan};
 pub use report::{Statistics, Violation};
+pub(crate) use worst::{WorstChange, ending_cost};
 
 use core::convert::Infallible;
 use core::ops::Bound;

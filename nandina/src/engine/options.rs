@@ -4,7 +4,7 @@
 
 use crate::blocks::{Validity, Victims, Wear};
 use crate::error::BadOption;
-use crate::space::Moves;
+use crate::gc::Moves;
 
 /// When a node is written only to flush the mappings of its children.
 ///
@@ -39,6 +39,17 @@ pub(crate) const PAGE_BUFFERS_MAX: usize = 16;
 
 /// The most blocks from one checkpoint to the next.
 pub(crate) const CHECKPOINTS_MAX: u32 = 12;
+
+/// The option that needs written paths, if one is set.
+pub(crate) const fn path_options(options: &Options) -> Option<BadOption> {
+    if options.write_cache > 0 {
+        Some(BadOption::NoPaths)
+    } else if matches!(options.victims, Victims::Tracked(_)) {
+        Some(BadOption::TrackedWithoutPaths)
+    } else {
+        None
+    }
+}
 
 /// Why checkpoints with these `options` are refused, if there are to be any.
 ///

@@ -9,8 +9,10 @@
 //!
 //! A damaged page never stops a change elsewhere: the block that holds it is left alone.
 
+mod budget;
 mod idle;
 
+pub use budget::{Budget, Extent, MOVED_ALONG_MAX, Moves, room_to_fail};
 pub use idle::Idle;
 pub use idle::{least, step};
 
@@ -308,7 +310,7 @@ fn next_victim<'b, F: Flash>(
 
 /// Blocks that cuts can use up while a victim with `valid` valid pages is emptied.
 ///
-/// `space/budget.rs` has the proof.
+/// `budget.rs` beside this has the proof.
 pub const fn reserve_blocks(valid: u32) -> u32 {
     1 + valid.next_power_of_two().ilog2()
 }

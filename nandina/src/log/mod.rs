@@ -21,6 +21,7 @@
 mod audit;
 mod bad;
 pub mod checkpoint;
+mod dimensions;
 mod discard;
 mod frames;
 mod label;
@@ -36,6 +37,7 @@ mod weak;
 mod wear;
 mod write;
 
+pub(crate) use dimensions::Dimensions;
 pub use frames::Frames;
 pub use label::Label;
 pub use read::{LOOKS, LOST_MAX};

@@ -9,11 +9,12 @@ use crate::blocks::Blocks;
 use crate::engine::Options;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::gc::Extent;
 use crate::gc::{self, Collector};
+use crate::log::Dimensions;
 use crate::log::checkpoint::Checkpoints;
 use crate::log::{Frames, Label, Log};
 use crate::node::{Node, PageFault};
-use crate::space::{Dimensions, Extent};
 
 /// The leaves on a chip, and the directory of them.
 pub struct Leaves<'b, F> {
@@ -96,14 +97,14 @@ impl<'b, F: Flash> Leaves<'b, F> {
     }
 
     /// The part of the chip that the index can count on.
-    fn extent_and_budget(&self) -> (Extent, crate::space::Budget) {
+    fn extent_and_budget(&self) -> (Extent, crate::gc::Budget) {
         let lost = self.log.reserve_blocks().max(self.log.blocks.bad_blocks());
         let area = self.checkpoints.area_blocks();
         limits::budget(self.log.block_pages(), self.log.blocks.count().saturating_sub(lost + area))
     }
 
     /// How many pages must be free, and how many may be valid.
-    pub(super) fn budget(&self) -> crate::space::Budget {
+    pub(super) fn budget(&self) -> crate::gc::Budget {
         self.extent_and_budget().1
     }
 

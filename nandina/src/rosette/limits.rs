@@ -6,8 +6,8 @@
 
 use super::READS_MAX;
 use crate::flash::Geometry;
+use crate::gc::{Budget, Extent, Moves};
 use crate::log::checkpoint;
-use crate::space::{Budget, Extent, Moves};
 
 /// Blocks beside the reserve: a session that is cut leaves one half written.
 const SESSION_BLOCKS: u32 = 1;

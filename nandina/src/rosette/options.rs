@@ -9,14 +9,16 @@ use super::order::Order;
 use super::suspects::area_bytes_min;
 use super::{Rosette, limits};
 use crate::blocks::{Blocks, Validity, Victims, Wear};
-use crate::engine::{Folds, KEY_BYTES_MAX, Options, System, checkpoints_refused};
+use crate::engine::{
+    Folds, KEY_BYTES_MAX, Options, System, bounded, checkpoints_refused, path_options, unusable,
+};
 use crate::error::{BadOption, OpenError};
 use crate::flash::{Capabilities, Geometry};
+use crate::gc::Moves;
+use crate::log::Dimensions;
 use crate::log::checkpoint;
 use crate::log::{Frames, layout_of};
 use crate::node::Medium;
-use crate::space::{Dimensions, Moves};
-use crate::tree::{bounded, path_options, unusable};
 
 /// Entries of the directory that only a mount needs.
 ///

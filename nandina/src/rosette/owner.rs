@@ -8,9 +8,9 @@ use super::leaves::Leaves;
 use super::limits;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::gc::room_to_fail;
 use crate::gc::{Collector, PageOwner};
 use crate::log::Log;
-use crate::space::room_to_fail;
 
 impl<F: Flash> Leaves<'_, F> {
     /// Pages kept free for blocks that may still go bad.

@@ -8,13 +8,13 @@ use super::leaf::Form;
 use super::limits::{LIMIT_MIN, area_blocks, budget, dense, move_cost, settling_pages};
 use super::suspects::{WAITING_MAX, suspects_max};
 use super::{READS_MAX, options};
-use crate::engine::{Cost, Options, Plan};
+use crate::engine::{Cost, Options, Plan, WorstChange, ending_cost};
 use crate::error::OpenError;
 use crate::flash::{Capabilities, Geometry};
+use crate::gc::room_to_fail;
+use crate::log::Dimensions;
 use crate::log::checkpoint::{self, LIST_MAX};
 use crate::log::{LOOKS, LOST_MAX, layout_of};
-use crate::space::{Dimensions, room_to_fail};
-use crate::tree::{Bounds, ending_cost};
 
 /// The most leaves of an index that never holds more than `records` records.
 const fn leaves_for(records: u32, capacity: usize) -> u32 {
@@ -44,7 +44,7 @@ pub(super) fn planned(
     let fits = valid_pages <= limit_pages;
     // Records that do not fit may be inserted all the same, up to the limit.
     let leaves = u64::from(valid_pages.min(limit_pages));
-    let bounds = Bounds {
+    let bounds = WorstChange {
         extent,
         budget,
         path: 1,

@@ -8,11 +8,9 @@
 
 #[cfg(debug_assertions)]
 mod audit;
-mod budget;
 mod buffers;
 #[cfg(feature = "checkpoints")]
 mod checkpointing;
-mod dimensions;
 mod kind;
 mod mappings;
 mod memory;
@@ -20,10 +18,7 @@ mod read;
 mod stage;
 mod write;
 
-pub use budget::{Budget, Extent, Moves};
-pub(crate) use budget::{MOVED_ALONG_MAX, room_to_fail};
 pub(crate) use buffers::{Buffers, ram_needed};
-pub(crate) use dimensions::Dimensions;
 pub(crate) use kind::Checkpointing;
 pub(crate) use kind::{Absent, Any, BuiltCheckpoints, ReadCache};
 pub use kind::{Appends, InPlace, Kind, Maps, Paths};
@@ -35,11 +30,14 @@ use crate::blocks::Blocks;
 pub(crate) use crate::cache::STAGED;
 use crate::cache::{Cached, Relink};
 use crate::flash::Flash;
+use crate::gc::{Extent, MOVED_ALONG_MAX};
 use crate::log::{Frames, Log, layout_of};
 use crate::node::Medium;
 
 /// The most pages that one operation can supersede before it commits.
-pub(crate) const RETIRED_MAX: usize = 48;
+///
+/// Half of them are pages that the path of a moved page takes along.
+pub(crate) const RETIRED_MAX: usize = 2 * MOVED_ALONG_MAX as usize;
 
 /// The log, and the translation from the pointers of parents to its pages.
 pub struct Space<'b, F, K: Kind> {

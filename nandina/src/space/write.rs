@@ -154,7 +154,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     #[inline(never)]
     pub(crate) fn room_to_fail(&self) -> u32 {
         let log = &self.log;
-        super::room_to_fail(log.blocks.bad_blocks(), log.reserve_blocks(), log.block_pages())
+        crate::gc::room_to_fail(log.blocks.bad_blocks(), log.reserve_blocks(), log.block_pages())
     }
 
     /// Notes that the running operation supersedes the node at address `page`.

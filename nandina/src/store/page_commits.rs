@@ -41,6 +41,7 @@ impl Found {
     };
 
     /// If no root or no commit was found, it is that of `header`, which is older.
+    #[cfg(feature = "checkpoints")]
     pub fn add_older(&mut self, page: PageNumber, header: &PageHeader) {
         self.root = self.root.or(Some((page, *header)));
         self.commit = self.commit.or(Some(Commit::of(header)));

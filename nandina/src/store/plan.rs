@@ -2,16 +2,18 @@
 //!
 //! The bounds of chip operations hold for every state that an index can get into.
 
-use crate::engine::{Cost, Description, Nodes, Options, Plan, System};
+use crate::engine::{Cost, Description, Nodes, Options, Plan, System, WorstChange, ending_cost};
 use crate::error::OpenError;
 use crate::flash::Flash;
 use crate::flash::{Capabilities, Geometry};
+use crate::gc::{Extent, room_to_fail};
+use crate::log::Dimensions;
 use crate::log::checkpoint;
 use crate::log::{Frames, layout_of};
-use crate::space::{Dimensions, Extent, Kind, room_to_fail};
+use crate::space::Kind;
 use crate::tree::{
-    Bounds, Form, Limits, Opening, Placement, Size, TreeIndex, WritePolicy, checkpoint_pages,
-    ending_cost, merges_max, move_cost, ram_needed, waiting_max,
+    Form, Limits, Opening, Placement, Size, TreeIndex, WritePolicy, checkpoint_pages, merges_max,
+    move_cost, ram_needed, waiting_max,
 };
 
 impl<S: Placement> System for S {
@@ -96,7 +98,7 @@ fn planned<S: Placement>(
     let (leaf_merges, merges) = merges_max::<S>(tree.height);
     let leaf_reads = u64::from(leaf_merges) * leaves * if few_buffers { 2 } else { 1 };
     let searched = leaf_reads + 6 * u64::from(merges) * inner;
-    let bounds = Bounds {
+    let bounds = WorstChange {
         extent,
         budget,
         path,

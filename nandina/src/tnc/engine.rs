@@ -16,7 +16,8 @@ use crate::engine::{
 use crate::error::OpenError;
 use crate::flash::Flash;
 use crate::gc::{self, Collector, Idle, PageOwner};
-use crate::space::{Checkpointing, Dimensions, Space};
+use crate::log::Dimensions;
+use crate::space::{Checkpointing, Space};
 
 impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
     type Scan<'k> = TncScan<'k>;

@@ -10,10 +10,11 @@ use super::form::level_in;
 use super::{Checkpoints, TncIndex};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::gc::MOVED_ALONG_MAX;
 use crate::gc::{Collector, PageOwner};
 use crate::log::Log;
 use crate::node::Node;
-use crate::space::{Checkpointing, MOVED_ALONG_MAX};
+use crate::space::Checkpointing;
 
 /// The first key of a node and its level. A node that is empty has no key.
 type FirstKey = (Option<Key>, u8);

@@ -7,14 +7,16 @@ use super::room::{Means, Writing};
 use super::{Tnc, TncIndex};
 use crate::blocks::{Validity, Victims, Wear};
 use crate::engine::{
-    Cost, Description, KEY_BYTES_MAX, Nodes, Options, Packed, Plan, System, checkpoints_refused,
+    Cost, Description, KEY_BYTES_MAX, Nodes, Options, Packed, Plan, System, bounded,
+    checkpoints_refused, ending_cost, unusable,
 };
 use crate::error::{BadOption, OpenError};
 use crate::flash::{Capabilities, Flash, Geometry};
+use crate::gc::{Extent, MOVED_ALONG_MAX, room_to_fail};
+use crate::log::Dimensions;
 use crate::log::{Frames, LOOKS, checkpoint, layout_of};
 use crate::node::{Medium, Shape};
-use crate::space::{self, Buffers, Dimensions, Extent, MOVED_ALONG_MAX, room_to_fail};
-use crate::tree::{ending_cost, unusable};
+use crate::space::{self, Buffers};
 
 /// How the bytes of the caller are divided.
 pub struct Parts {
@@ -200,7 +202,7 @@ impl System for Tnc {
             write_buffer: options.write_buffer.min(u16::MAX.into()),
             ..*options
         };
-        let geometry = &crate::tree::bounded(geometry);
+        let geometry = &bounded(geometry);
         let form = Form::new(geometry, &options);
         let parts = parts_of(&form, geometry.page_bytes, &options);
         parts.arena

@@ -15,8 +15,8 @@ use crate::blocks::Wear;
 use crate::error::Fault;
 use crate::flash::Flash;
 use crate::gc::{self, PageOwner};
+use crate::gc::{Extent, MOVED_ALONG_MAX};
 use crate::log::checkpoint::voiding_cost;
-use crate::space::{Extent, MOVED_ALONG_MAX};
 
 /// Pages of a change beside those of a commit.
 ///
@@ -190,7 +190,7 @@ impl Means {
 
     /// The limits for a tree of `height` with `inner_nodes`.
     ///
-    /// `space/budget.rs` has the proof. Of all numbers of nodes that a victim may have, this takes
+    /// `gc/budget.rs` has the proof. Of all numbers of nodes that a victim may have, this takes
     /// the one that allows the most nodes. Here a move is one commit, or a whole victim is one
     /// commit. In the second case a cut leaves nothing moved; only the pages of the mount's commit
     /// are valid then, and the next commit supersedes them. Some block has no more nodes than the

@@ -18,7 +18,8 @@ use crate::log::Log;
 use crate::log::checkpoint::voiding_cost;
 use crate::node::SAME_PAGE;
 
-use crate::space::{Checkpointing, Kind, MOVED_ALONG_MAX, Moves, RETIRED_MAX};
+use crate::gc::{MOVED_ALONG_MAX, Moves};
+use crate::space::{Checkpointing, Kind, RETIRED_MAX};
 
 /// Chip operations to move one page that carries `riders` others along.
 pub(crate) fn move_cost(

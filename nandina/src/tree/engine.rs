@@ -8,7 +8,8 @@ use crate::engine::{
 use crate::error::OpenError;
 use crate::flash::Flash;
 use crate::gc::{self, Idle};
-use crate::space::{Dimensions, Kind};
+use crate::log::Dimensions;
+use crate::space::Kind;
 
 impl<'b, F: Flash, S: Placement> Engine<'b, F> for TreeIndex<'b, F, S> {
     type Scan<'k> = TreeScan<'k>;

@@ -3,7 +3,7 @@
 //! So a medium can be opened without knowing its settings. Nothing is written, and no tree is
 //! walked.
 
-use super::options::{bounded, unusable};
+use crate::engine::{bounded, unusable};
 use crate::error::OpenError;
 use crate::flash::{Flash, Geometry};
 use crate::log::END;

@@ -4,8 +4,8 @@
 
 use super::{Limits, Placement, TreeIndex, WritePolicy};
 use crate::flash::Flash;
+use crate::gc::{Budget, Extent, Moves};
 use crate::space::Checkpointing;
-use crate::space::{Budget, Extent, Moves};
 
 /// How many pages may be valid, and the tree for which that was computed.
 pub(super) struct PageLimits {

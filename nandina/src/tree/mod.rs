@@ -46,11 +46,11 @@ mod walk;
 
 pub(crate) use batch::waiting_max;
 pub(crate) use collect::move_cost;
-pub(crate) use cost::{Bounds, Opening, ending_cost};
+pub(crate) use cost::Opening;
 pub(crate) use form::Form;
 pub use identify::{identify, ram_to_identify};
 pub(crate) use merge::{Size, merges_max};
-pub(crate) use options::{bounded, checkpoint_pages, path_options, ram_needed, unusable};
+pub(crate) use options::{checkpoint_pages, ram_needed};
 pub(crate) use path::Path;
 pub use placement::WritePolicy;
 pub(crate) use placement::relink;

@@ -30,9 +30,10 @@ use crate::engine::Options;
 use crate::error::{Damage, Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
 use crate::gc::{self, Collector};
+use crate::log::Dimensions;
 use crate::log::{Age, END, Newest};
 use crate::node::PageHeader;
-use crate::space::{Checkpointing, Dimensions, Space};
+use crate::space::{Checkpointing, Space};
 
 impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     /// Finds the index on the chip, if it has one with these settings.

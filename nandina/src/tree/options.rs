@@ -2,22 +2,28 @@
 
 use super::split::Separator;
 use super::{Form, HEIGHT_MAX, Placement, WritePolicy, batch};
-use crate::blocks::{PAGES_MAX, TRACKED_MAX, Validity, Victims, Wear};
+use crate::blocks::{TRACKED_MAX, Validity, Victims, Wear};
 use crate::engine::{
-    CHECKPOINTS_MAX, Folds, KEY_BYTES_MAX, Options, PAGE_BUFFERS_MAX, checkpoints_refused,
+    CHECKPOINTS_MAX, CHIP_PAGES_MAX, Folds, KEY_BYTES_MAX, Options, PAGE_BUFFERS_MAX, bounded,
+    checkpoints_refused, unusable,
 };
 use crate::error::{BadOption, OpenError};
 use crate::flash::Geometry;
+use crate::gc::Moves;
+use crate::log::Dimensions;
 use crate::log::checkpoint::EVERY_MAX;
 use crate::log::{Frames, layout_of};
-use crate::node::{HEADER_BYTES, Medium, Shape};
-use crate::space::{self, Buffers, Dimensions, Kind, Moves, STAGED};
+use crate::node::{Medium, Shape};
+use crate::space::{self, Buffers, Kind, STAGED};
 
 /// Bytes of the largest table of mappings.
 const MAPPING_BYTES_MAX: usize = 1 << 24;
 
 // What the options promise is what the log has.
 const _: () = assert!(PAGE_BUFFERS_MAX == Frames::COUNT_MAX && CHECKPOINTS_MAX == EVERY_MAX);
+
+// Numbers of staged pages are above those of the chip.
+const _: () = assert!(CHIP_PAGES_MAX < STAGED);
 
 impl Options {
     pub(crate) fn buffers<S: Placement>(&self) -> usize {
@@ -165,41 +171,6 @@ pub(crate) fn checkpoint_pages<S: Placement>(
         return 0;
     }
     S::Kind::checkpoint_pages(geometry, options, block_pages)
-}
-
-/// The option that needs written paths, if one is set.
-pub(crate) fn path_options(options: &Options) -> Option<BadOption> {
-    if options.write_cache > 0 {
-        Some(BadOption::NoPaths)
-    } else if matches!(options.victims, Victims::Tracked(_)) {
-        Some(BadOption::TrackedWithoutPaths)
-    } else {
-        None
-    }
-}
-
-/// Why a chip of this geometry can hold no index, whatever its settings.
-pub(crate) fn unusable(geometry: &Geometry) -> Option<BadOption> {
-    if !(2..=PAGES_MAX).contains(&geometry.pages_per_block) {
-        return Some(BadOption::PagesPerBlock);
-    }
-    if geometry.blocks == 0 {
-        return Some(BadOption::Blocks);
-    }
-    // So the product of both never overflows.
-    if geometry.blocks > (STAGED - 1) / geometry.pages_per_block {
-        return Some(BadOption::Pages);
-    }
-    (layout_of(geometry).frame_bytes() < HEADER_BYTES).then_some(BadOption::PageBytes)
-}
-
-/// The geometry, with numbers of pages and blocks reduced to their ranges.
-///
-/// A number beyond its range becomes the largest that is allowed.
-pub(crate) fn bounded(geometry: &Geometry) -> Geometry {
-    let pages_per_block = geometry.pages_per_block.min(PAGES_MAX);
-    let blocks = geometry.blocks.min((STAGED - 1) / pages_per_block.max(1));
-    Geometry { pages_per_block, blocks, ..*geometry }
 }
 
 /// Bytes of the buffer that an index of system `S` needs.

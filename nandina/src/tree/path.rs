@@ -60,7 +60,7 @@ impl Path {
         self.waiting
     }
 
-    /// Of the pending changes only `waiting` are below the next child of a node on the path.
+    /// At most `waiting` pending changes are below the nodes right of the path.
     pub const fn limit_waiting(&mut self, waiting: usize) {
         if waiting < self.waiting {
             self.waiting = waiting;

@@ -12,17 +12,18 @@
 use core::ops::Range;
 
 use super::TreeIndex;
-use super::cost::{Bounds, Opening};
+use super::cost::Opening;
 use super::path::Path;
 use crate::blocks::Wear;
 use crate::cache::Resolve;
-use crate::engine::{Cost, Description, Options};
+use crate::engine::{Cost, Description, Options, WorstChange};
 use crate::error::{BadOption, Damage, Fault, OpenError};
 use crate::flash::{Flash, Geometry, PageNumber};
+use crate::gc::{Budget, Extent, Moves};
 use crate::log::checkpoint::{self, Checkpoint};
 use crate::log::{END, Newest, layout_of};
 use crate::node::{Medium, Node, NodeMut, PageLayout, SAME_PAGE, Shape};
-use crate::space::{Budget, Extent, Kind, Mappings, Moves, Space};
+use crate::space::{Kind, Mappings, Space};
 
 /// The error of a store: it passes on the fault that [`Space`] returned.
 pub type PlaceFault<F> = Fault<<F as Flash>::Error>;
@@ -487,7 +488,7 @@ pub trait WritePolicy: Kind {
     }
 
     /// The most that a change costs that finds `short_pages` too few pages free.
-    fn change_cost(bounds: &Bounds<'_>, short_pages: u32, reserve_touched: bool) -> Cost {
+    fn change_cost(bounds: &WorstChange<'_>, short_pages: u32, reserve_touched: bool) -> Cost {
         bounds.change_in_log(short_pages, reserve_touched)
     }
 

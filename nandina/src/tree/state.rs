@@ -80,7 +80,9 @@ impl State {
         self.moved_pages
     }
 
-    /// Something is about to be written: until [`trust`](Self::trust), only the medium is true.
+    /// Something is about to be written.
+    ///
+    /// Until [`trust`](Self::trust) only the medium shows what is true.
     pub const fn doubt(&mut self) {
         self.in_doubt = true;
     }

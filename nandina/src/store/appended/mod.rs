@@ -12,7 +12,7 @@ mod vm_ow;
 
 pub use vm_ow::VmOw;
 
-use crate::engine::{Cost, Options};
+use crate::engine::{Cost, Options, path_options};
 use last_programmed::LastProgrammed;
 
 use crate::error::{BadOption, Fault};
@@ -24,7 +24,7 @@ use crate::log::{LOOKS, Newest};
 use crate::node::{PageLayout, Shape};
 use crate::space::{Appends, BuiltCheckpoints, Kind, ReadCache};
 use crate::store::page_commits;
-use crate::tree::{Found, Opening, Placement, TreeIndex, WritePolicy, path_options};
+use crate::tree::{Found, Opening, Placement, TreeIndex, WritePolicy};
 
 impl Kind for Appends {
     const APPENDS: bool = true;

@@ -17,7 +17,7 @@ mod wpcb;
 pub use btree::BTree;
 pub use wpcb::Wpcb;
 
-use crate::engine::{Cost, Options};
+use crate::engine::{Cost, Options, WorstChange, path_options};
 use checkpoint::AmongNodes;
 use session_page::Sessions;
 use shadow_pages::{ROOT as ROOT_PAGE, logical_pages};
@@ -25,11 +25,10 @@ use shadow_pages::{ROOT as ROOT_PAGE, logical_pages};
 use crate::blocks::Validity;
 use crate::error::{BadOption, Damage, Fault, OpenError};
 use crate::flash::{Flash, Geometry, PageNumber};
+use crate::gc::Budget;
 use crate::log::{Newest, layout_of};
-use crate::space::{Budget, InPlace, Kind, ReadCache, Space};
-use crate::tree::{
-    Bounds, Limits, Opening, Placement, Replaced, TreeIndex, WritePolicy, path_options,
-};
+use crate::space::{InPlace, Kind, ReadCache, Space};
+use crate::tree::{Limits, Opening, Placement, Replaced, TreeIndex, WritePolicy};
 
 impl Kind for InPlace {
     const REPLACES: bool = true;
@@ -170,7 +169,7 @@ impl WritePolicy for InPlace {
             .or_else(|| (options.validity == Validity::Searched).then_some(BadOption::NotSearched))
     }
 
-    fn change_cost(bounds: &Bounds<'_>, _short_pages: u32, _reserve_touched: bool) -> Cost {
+    fn change_cost(bounds: &WorstChange<'_>, _short_pages: u32, _reserve_touched: bool) -> Cost {
         let (height, merges) = (u64::from(bounds.height), u64::from(bounds.merges));
         let (_, way_reads) = bounds.ways();
         // Nothing is collected. A split writes two pages, or three for a root; and the first change

@@ -11,7 +11,7 @@ mod vm;
 
 pub use vm::Vm;
 
-use crate::engine::{Cost, Options};
+use crate::engine::{Cost, Options, path_options};
 use flush_mappings::Reclaiming;
 
 use crate::error::{BadOption, Fault};
@@ -22,7 +22,7 @@ use crate::log::Newest;
 use crate::log::checkpoint::Checkpoint;
 use crate::log::checkpoint::{LIST_MAX, erases_max};
 use crate::space::{BuiltCheckpoints, Kind, Maps, ReadCache, Space, mappings_in};
-use crate::tree::{Limits, Opening, Path, Placement, TreeIndex, WritePolicy, path_options};
+use crate::tree::{Limits, Opening, Path, Placement, TreeIndex, WritePolicy};
 
 impl Kind for Maps {
     type Checkpoints = BuiltCheckpoints;

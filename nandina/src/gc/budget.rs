@@ -27,8 +27,7 @@
 //! Enough pages are kept free of valid data that each victim gains at least an eighth of a block:
 //! the capacity that is given up bounds the most that one change can cost.
 
-use super::RETIRED_MAX;
-use crate::gc;
+use super::{gain, reserve_blocks};
 
 /// The part of a chip that an index uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +41,7 @@ pub struct Extent {
 impl Extent {
     /// The fewest pages that a victim gains.
     pub const fn gain(&self) -> u32 {
-        crate::gc::gain(self.block_pages)
+        gain(self.block_pages)
     }
 }
 
@@ -88,12 +87,12 @@ pub struct Budget {
 }
 
 /// The most children that one path takes along when a victim is collected.
-pub(crate) const MOVED_ALONG_MAX: u32 = RETIRED_MAX as u32 / 2;
+pub const MOVED_ALONG_MAX: u32 = 24;
 
 /// Pages kept free for blocks that fail in the middle of an operation.
 ///
 /// `bad_blocks` of the chip are bad, and `reserve_blocks` may go bad in its life.
-pub(crate) const fn room_to_fail(bad_blocks: u32, reserve_blocks: u32, block_pages: u32) -> u32 {
+pub const fn room_to_fail(bad_blocks: u32, reserve_blocks: u32, block_pages: u32) -> u32 {
     reserve_blocks.saturating_sub(bad_blocks) * block_pages
 }
 
@@ -142,7 +141,7 @@ impl Budget {
             if moves.pages(valid, moved_path, inner_nodes) + extent.gain() > block {
                 break;
             }
-            let reserve_pages = gc::reserve_blocks(valid) * block;
+            let reserve_pages = reserve_blocks(valid) * block;
             let longest = operation + reserve_pages + path_pages - 1;
             let closed = extent.blocks.saturating_sub(longest / block + 1);
             let limit_pages = (closed * (valid + 1)).saturating_sub(1);
