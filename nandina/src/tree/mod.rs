@@ -178,7 +178,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         Ok(Some((path.frame(), start..start + level.shape.payload_bytes())))
     }
 
-    /// Calls `with` with the keys of the separator, which the index does not hold meanwhile.
+    /// Lends the keys of the separator, which the index does not hold meanwhile.
     #[inline(always)]
     pub(crate) fn with_separator<T>(
         &mut self,
@@ -190,7 +190,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         done
     }
 
-    /// Calls `with` with the bound, which the index does not hold meanwhile.
+    /// Lends the bound, which the index does not hold meanwhile.
     #[inline(always)]
     fn with_bound<T>(&mut self, with: impl FnOnce(&mut Self, &mut [u8]) -> T) -> T {
         let bound = core::mem::take(&mut self.bound);
@@ -199,7 +199,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         done
     }
 
-    /// Calls `with` with the pending changes, which the index does not hold meanwhile.
+    /// Lends the pending changes, which the index does not hold meanwhile.
     #[inline(always)]
     fn with_batch<T>(&mut self, with: impl FnOnce(&mut Self, &Batch<'_>) -> T) -> T {
         let batch = core::mem::take(&mut self.batch);
