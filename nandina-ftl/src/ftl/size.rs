@@ -133,7 +133,7 @@ const fn gain(block_pages: u32) -> u32 {
 
 /// The limits for pages that move one by one.
 ///
-/// `nandina::space::Budget` has the proof for the reserve. As there, of all possible numbers of
+/// `nandina::gc::Budget` has the proof for the reserve. As there, of all possible numbers of
 /// valid pages of a victim the one is taken that allows the most valid pages.
 fn limits_of(geometry: &Geometry, capabilities: &Capabilities) -> Limits {
     limits_if(geometry, capabilities, false)
