@@ -33,14 +33,22 @@ const SEED: u32 = 0x6E61_6E64;
 const ARENA_BYTES: Option<usize> = if System::DESCRIPTION.journal { Some(2_912) } else { None };
 const FANOUT: Option<u16> = if System::DESCRIPTION.journal { Some(16) } else { None };
 
+/// Leaves of the directory, where there is one: each holds 12 of its 29 records at least.
+const LEAVES: Option<u32> = if System::DESCRIPTION.directory { Some(INSERTS / 12) } else { None };
+
 /// Enough for every system; the actual need is computed and printed.
-pub const RAM_BYTES: usize = if System::DESCRIPTION.journal { 6 << 10 } else { 4 << 10 };
+pub const RAM_BYTES: usize = match (System::DESCRIPTION.journal, LEAVES) {
+    (true, _) => 6 << 10,
+    (false, Some(leaves)) => (3 << 10) + 6 * leaves as usize,
+    (false, None) => 4 << 10,
+};
 
 /// The settings of every index here.
 pub static OPTIONS: Options = Options {
     page_buffers: Some(PAGE_BUFFERS),
     arena_bytes: ARENA_BYTES,
     fanout: FANOUT,
+    leaves: LEAVES,
     ..Options::new(KEY_BYTES, VALUE_BYTES)
 };
 

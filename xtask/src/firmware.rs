@@ -62,8 +62,7 @@ pub fn known(name: &str) -> Result<String, String> {
 }
 
 fn system_names() -> impl Iterator<Item = &'static str> {
-    // A directory of leaves takes more RAM than the firmware gives: it is not measured yet.
-    SYSTEMS.iter().filter(|system| !system.directory).map(|system| system.key)
+    SYSTEMS.iter().map(|system| system.key)
 }
 
 fn mapping_names() -> impl Iterator<Item = String> {
