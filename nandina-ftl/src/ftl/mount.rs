@@ -138,7 +138,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.note_valid();
         self.log.blocks.guess_erase_counts();
         self.log.restart(identity, highest + size::gap_of(&self.log.geometry()));
-        self.log.tag = NEW;
+        self.log.set_tag(NEW);
         self.keep_checkpoint();
         self.log.keep_newest(incomplete.unwrap_or(self.block_of(newest.page)));
         self.suspects = suspects;

@@ -22,7 +22,7 @@ impl Blocks<'_> {
             empty += u32::from(self.is_empty(block));
             bad += u32::from(self.is_bad(block));
             endangered += if self.is_bad(block) { valid_in } else { 0 };
-            if self.has(block, Mark::Held) && !self.holds {
+            if self.has(block, Mark::Held) && !self.counts.holds() {
                 return Some("held blocks");
             }
             if self.counts_erases() && self.erase_count(block) > self.most_erased {
@@ -30,10 +30,10 @@ impl Blocks<'_> {
             }
         }
         let counts = [
-            ("valid pages", self.valid_pages, valid),
-            ("valid pages on bad blocks", self.endangered_pages, endangered),
-            ("free blocks", self.empty_blocks, empty),
-            ("bad blocks", self.bad_blocks, bad),
+            ("valid pages", self.counts.valid_pages(), valid),
+            ("valid pages on bad blocks", self.counts.endangered_pages(), endangered),
+            ("free blocks", self.counts.empty_blocks(), empty),
+            ("bad blocks", self.counts.bad_blocks(), bad),
             ("matches of blocks", 0, self.wrong_matches()),
         ];
         counts.into_iter().find(|(_, kept, counted)| kept != counted).map(|(name, ..)| name)
@@ -71,12 +71,12 @@ mod tests {
     fn each_account_that_is_wrong_is_found() {
         let found = |change| wrong(&SMALL, change);
         assert_eq!(found(|blocks| blocks.set_valid(PageNumber(17), true)), None);
-        assert_eq!(found(|blocks| blocks.valid_pages += 1), Some("valid pages"));
+        assert_eq!(found(|blocks| blocks.counts.note_valid(false)), Some("valid pages"));
         let name = "valid pages on bad blocks";
-        assert_eq!(found(|blocks| blocks.endangered_pages -= 1), Some(name));
-        assert_eq!(found(|blocks| blocks.empty_blocks -= 1), Some("free blocks"));
-        assert_eq!(found(|blocks| blocks.bad_blocks = 0), Some("bad blocks"));
-        assert_eq!(found(|blocks| blocks.holds = false), Some("held blocks"));
+        assert_eq!(found(|blocks| blocks.counts.note_bad(1)), Some(name));
+        assert_eq!(found(|blocks| blocks.counts.note_taken(true)), Some("free blocks"));
+        assert_eq!(found(|blocks| blocks.counts.note_bad(0)), Some("bad blocks"));
+        assert_eq!(found(|blocks| assert!(blocks.counts.take_held())), Some("held blocks"));
         let name = "erases of the most erased block";
         assert_eq!(found(|blocks| blocks.most_erased = 2), Some(name));
     }
@@ -89,7 +89,7 @@ mod tests {
         let mut blocks = Blocks::new(&mut ram, &SMALL, validity, victims, wear, 4);
         blocks.set_valid(PageNumber(3), true);
         blocks.set_valid(PageNumber(5), false);
-        assert_eq!((blocks.wrong_account(), blocks.valid_pages), (None, 1));
+        assert_eq!((blocks.wrong_account(), blocks.valid_pages()), (None, 1));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! A block is *held* if the running operation superseded its last valid page: an earlier state
 //! needs it until the commit. It is *reserved* for checkpoints, or open *beside* the active block.
 
+#[cfg(feature = "second-block")]
+use super::NO_BLOCK;
 use super::order::Choice;
 use super::{Blocks, Mark};
 use crate::bytes::Bits;
@@ -20,7 +22,7 @@ pub(super) struct Beside {
 impl Beside {
     pub const NONE: Self = Self {
         #[cfg(feature = "second-block")]
-        block: super::NO_BLOCK,
+        block: NO_BLOCK,
     };
 
     /// Whether it is this block.
@@ -36,17 +38,29 @@ impl Beside {
 }
 
 #[cfg(feature = "second-block")]
+impl Beside {
+    /// From now on it is `block`, or none. Returns the one before, or [`NO_BLOCK`].
+    const fn replace(&mut self, block: Option<BlockNumber>) -> BlockNumber {
+        let block = match block {
+            Some(block) => block,
+            None => NO_BLOCK,
+        };
+        core::mem::replace(&mut self.block, block)
+    }
+}
+
+#[cfg(feature = "second-block")]
 impl Blocks<'_> {
     /// Keeps this block open beside the active one, and no other.
     pub fn set_beside(&mut self, beside: Option<BlockNumber>) {
-        let before = core::mem::replace(&mut self.beside, Beside::NONE).block;
-        if before != super::NO_BLOCK {
-            self.empty_blocks += u32::from(self.is_empty(before));
+        let before = self.beside.replace(None);
+        if before != NO_BLOCK {
+            self.counts.note_freed(self.is_empty(before));
             self.reorder(before);
         }
         if let Some(block) = beside {
-            self.empty_blocks -= u32::from(self.is_empty(block));
-            self.beside = Beside { block };
+            self.counts.note_taken(self.is_empty(block));
+            self.beside.replace(Some(block));
             self.reorder(block);
         }
     }
@@ -57,8 +71,8 @@ impl Blocks<'_> {
     pub fn set_reserved(&mut self, block: BlockNumber, reserved: bool) {
         let before = self.is_empty(block);
         self.set_mark(block, Mark::Reserved, reserved);
-        self.empty_blocks -= u32::from(before);
-        self.empty_blocks += u32::from(self.is_empty(block));
+        self.counts.note_taken(before);
+        self.counts.note_freed(self.is_empty(block));
     }
 
     /// Whether the block is kept for checkpoints.
@@ -70,7 +84,7 @@ impl Blocks<'_> {
     ///
     /// Its block is not free before [`release`](Self::release).
     pub fn supersede(&mut self, page: PageNumber) {
-        let free = self.empty_blocks;
+        let free = self.counts.empty_blocks();
         self.set_valid(page, false);
         self.hold_emptied(BlockNumber(page.0 / self.pages_per_block), free);
     }
@@ -82,7 +96,7 @@ impl Blocks<'_> {
         let mut pages = pages.peekable();
         while let Some(page) = pages.next() {
             let block = BlockNumber(page.0 / self.pages_per_block);
-            let (free, had_valid) = (self.empty_blocks, self.has_valid(block));
+            let (free, had_valid) = (self.counts.empty_blocks(), self.has_valid(block));
             let mut count = u32::from(self.take_valid(page));
             while let Some(page) = pages.next_if(|next| next.0 / self.pages_per_block == block.0) {
                 count += u32::from(self.take_valid(page));
@@ -110,28 +124,24 @@ impl Blocks<'_> {
     /// Counts `count` pages of `block` as garbage.
     fn count_garbage(&mut self, block: BlockNumber, count: u32) {
         if count > 0 {
-            self.valid_pages -= count;
-            self.endangered_pages -= if self.is_bad(block) { count } else { 0 };
+            self.counts.note_garbage(count, self.is_bad(block));
             self.count_valid(block, -(count as i32));
-            self.empty_blocks += u32::from(self.is_empty(block));
+            self.counts.note_freed(self.is_empty(block));
         }
     }
 
     /// Holds the block if it became free: `free` blocks were so before.
     fn hold_emptied(&mut self, block: BlockNumber, free: u32) {
-        if self.empty_blocks > free {
-            self.empty_blocks = free;
-            self.holds = true;
+        if self.counts.hold_freed(free) {
             self.set_mark(block, Mark::Held, true);
         }
     }
 
     /// Called on commit: blocks emptied by this operation become free.
     pub fn release(&mut self) {
-        if !self.holds {
+        if !self.counts.take_held() {
             return;
         }
-        self.holds = false;
         while let Some(Some(block)) = self.best(Choice::Release, |_| false) {
             self.free_held(block);
         }
@@ -147,13 +157,13 @@ impl Blocks<'_> {
 
     fn free_held(&mut self, block: BlockNumber) {
         self.set_mark(block, Mark::Held, false);
-        self.empty_blocks += u32::from(self.is_empty(block));
+        self.counts.note_freed(self.is_empty(block));
     }
 
     /// Keeps the block from becoming free before the next operation commits.
     pub fn hold(&mut self, block: BlockNumber) {
-        self.empty_blocks -= u32::from(self.is_empty(block));
-        self.holds = true;
+        self.counts.note_taken(self.is_empty(block));
+        self.counts.note_held();
         self.set_mark(block, Mark::Held, true);
     }
 
@@ -170,7 +180,7 @@ impl Blocks<'_> {
     pub fn hold_valid(&mut self) {
         for block in self.all() {
             if self.valid_in(block) > 0 {
-                self.holds = true;
+                self.counts.note_held();
                 self.set_mark(block, Mark::Held, true);
             }
         }

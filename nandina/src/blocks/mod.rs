@@ -11,6 +11,7 @@
 #[cfg(debug_assertions)]
 mod audit;
 mod choose;
+mod counts;
 mod keep;
 mod order;
 mod tracked;
@@ -24,6 +25,7 @@ pub use victims::{TRACKED_MAX, Victims};
 pub use wear::Wear;
 pub(crate) use wear::{LAG, LOOK_EVERY, TRIES};
 
+use counts::Counts;
 use keep::Beside;
 use order::{is_ordered, order_bytes};
 use tracked::TRACKED_BYTES;
@@ -90,19 +92,12 @@ pub struct Blocks<'b> {
     /// The number of pages of a block that are ever programmed.
     safe_pages: u32,
     blocks: u32,
-    valid_pages: u32,
-    /// Good, unreserved blocks without a valid page, the active one included.
-    empty_blocks: u32,
-    bad_blocks: u32,
-    /// Valid pages on bad blocks.
-    endangered_pages: u32,
+    counts: Counts,
     most_erased: u32,
     /// The block that was opened last, and its erase count.
     last: (BlockNumber, u32),
     /// The block that was erased last, and its erase count.
     erased: (BlockNumber, u32),
-    /// Whether some blocks are held.
-    holds: bool,
     /// It is neither free nor a victim.
     beside: Beside,
 }
@@ -160,14 +155,10 @@ impl<'b> Blocks<'b> {
             pages_per_block: geometry.pages_per_block,
             safe_pages,
             blocks: geometry.blocks,
-            valid_pages: 0,
-            empty_blocks: 0,
-            bad_blocks: 0,
-            endangered_pages: 0,
+            counts: Counts::NONE,
             most_erased: 0,
             last: (BlockNumber(0), 0),
             erased: (NO_BLOCK, 0),
-            holds: false,
             beside: Beside::NONE,
         };
         blocks.clear();
@@ -187,12 +178,12 @@ impl<'b> Blocks<'b> {
                 self.put_mark(block, Mark::Young, false);
             }
         }
-        self.holds = false;
         self.beside = Beside::NONE;
         self.most_erased = 0;
         self.last = (BlockNumber(self.blocks - 1), 0);
         self.erased = (NO_BLOCK, 0);
-        self.bad_blocks = self.all().filter(|&block| self.is_bad(block)).count() as u32;
+        let bad = self.all().filter(|&block| self.is_bad(block)).count();
+        self.counts.forget_held(bad as u32);
         self.forget_valid();
     }
 
@@ -209,8 +200,8 @@ impl<'b> Blocks<'b> {
             Bits(&mut *self.bits).set(page, false);
         }
         self.count_none_valid();
-        (self.valid_pages, self.endangered_pages) = (0, 0);
-        self.empty_blocks = self.all().filter(|&block| self.is_empty(block)).count() as u32;
+        let empty = self.all().filter(|&block| self.is_empty(block)).count();
+        self.counts.forget_valid(empty as u32);
         self.reorder_all();
     }
 
@@ -280,9 +271,8 @@ impl<'b> Blocks<'b> {
     /// Marks the block as bad: it is never erased or programmed again.
     pub fn set_bad(&mut self, block: BlockNumber) {
         if !self.is_bad(block) {
-            self.empty_blocks -= u32::from(self.is_empty(block));
-            self.bad_blocks += 1;
-            self.endangered_pages += self.valid_in(block);
+            self.counts.note_taken(self.is_empty(block));
+            self.counts.note_bad(self.valid_in(block));
             self.set_mark(block, Mark::Bad, true);
         }
     }
@@ -307,7 +297,7 @@ impl<'b> Blocks<'b> {
 
     /// The number of bad blocks.
     pub const fn bad_blocks(&self) -> u32 {
-        self.bad_blocks
+        self.counts.bad_blocks()
     }
 
     /// Marks the block as stuck, because one of its pages cannot be moved.
@@ -367,7 +357,7 @@ impl<'b> Blocks<'b> {
 
     /// Valid pages of the chip.
     pub const fn valid_pages(&self) -> u32 {
-        self.valid_pages
+        self.counts.valid_pages()
     }
 
     /// All blocks, by their numbers.
@@ -377,7 +367,7 @@ impl<'b> Blocks<'b> {
 
     /// Blocks that may be erased and written.
     pub fn free_blocks(&self, active: Option<BlockNumber>) -> u32 {
-        self.empty_blocks - u32::from(active.is_some_and(|block| self.is_empty(block)))
+        self.counts.empty_blocks() - u32::from(active.is_some_and(|block| self.is_empty(block)))
     }
 
     /// The number of blocks of the chip.
@@ -409,7 +399,7 @@ impl<'b> Blocks<'b> {
 
     /// A bad block that still holds valid pages, if there is one.
     pub fn failing(&self) -> Option<BlockNumber> {
-        if self.endangered_pages == 0 {
+        if self.counts.endangered_pages() == 0 {
             return None;
         }
         self.all()
@@ -501,14 +491,12 @@ impl<'b> Blocks<'b> {
             return;
         }
         let block = BlockNumber(page.0 / self.pages_per_block);
-        let endangered = u32::from(self.is_bad(block));
+        let is_bad = self.is_bad(block);
         if valid {
-            self.empty_blocks -= u32::from(self.is_empty(block));
-            self.valid_pages += 1;
-            self.endangered_pages += endangered;
+            self.counts.note_taken(self.is_empty(block));
+            self.counts.note_valid(is_bad);
         } else {
-            self.valid_pages -= 1;
-            self.endangered_pages -= endangered;
+            self.counts.note_garbage(1, is_bad);
         }
         if self.searches() {
             self.count_page(block, valid);
@@ -517,7 +505,7 @@ impl<'b> Blocks<'b> {
             self.count_valid(block, if valid { 1 } else { -1 });
         }
         if !valid {
-            self.empty_blocks += u32::from(self.is_empty(block));
+            self.counts.note_freed(self.is_empty(block));
         }
     }
 
@@ -545,7 +533,7 @@ impl<'b> Blocks<'b> {
 
     /// Records that the block, just erased, is opened for writing.
     pub fn note_open(&mut self, block: BlockNumber) {
-        self.change_last(block, self.erase_count(block));
+        self.set_last(block, self.erase_count(block));
         self.erased = (NO_BLOCK, 0);
         if !self.counts_erases() {
             self.set_mark(block, Mark::Young, true);
@@ -554,7 +542,8 @@ impl<'b> Blocks<'b> {
 
     /// Records `block`, which was erased `count` times, as that of the newest pages.
     pub fn set_last(&mut self, block: BlockNumber, count: u32) {
-        self.change_last(block, count);
+        let before = core::mem::replace(&mut self.last, (block, count)).0;
+        self.reorder_last(before, block);
     }
 
     /// Counts a superseded page of `block`, if blocks are tracked.

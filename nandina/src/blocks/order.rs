@@ -157,9 +157,8 @@ impl Blocks<'_> {
         }
     }
 
-    /// Makes `block`, which was erased `count` times, the one that was opened last.
-    pub(super) fn change_last(&mut self, block: BlockNumber, count: u32) {
-        let before = core::mem::replace(&mut self.last, (block, count)).0;
+    /// Plays the matches of `block`, which was opened last, and of the one `before` it.
+    pub(super) fn reorder_last(&mut self, before: BlockNumber, block: BlockNumber) {
         if self.is_ordered() && before != block {
             self.play_all(before);
             self.play_all(block);

@@ -110,6 +110,11 @@ impl Budget {
         Self { limit_pages, room_pages: room_pages as u16, reserve_pages: reserve_pages as u16 }
     }
 
+    /// The same limits where one page less may be valid.
+    pub(crate) const fn without_page(self) -> Self {
+        Self { limit_pages: self.limit_pages.saturating_sub(1), ..self }
+    }
+
     /// Pages that must be free before an operation begins.
     ///
     /// The room kept for failing blocks comes on top.

@@ -91,7 +91,7 @@ pub fn step<'b, F: Flash>(
             break (true, false);
         }
         if cause == Cause::Rested {
-            owner.collector_mut().rested = Some(block);
+            owner.collector_mut().note_rested(block);
         }
         if cause == Cause::Weak {
             note_refreshed(owner);
@@ -206,8 +206,7 @@ fn patrol<'b, F: Flash>(
         if reads == 0 {
             break;
         }
-        let page = PageNumber(owner.collector().patrol);
-        owner.collector_mut().patrol = (page.0 + 1) % pages;
+        let page = owner.collector_mut().next_patrolled(pages);
         if owner.log().blocks.is_valid(page) {
             // An unreadable page is reported on access to its records.
             let _ = owner.log_mut().read_raw(page, 0)?;

@@ -57,6 +57,18 @@ impl Collector {
         self.reserve_touched = false;
     }
 
+    /// Notes the block with cold data that idle steps empty until the next change.
+    const fn note_rested(&mut self, block: BlockNumber) {
+        self.rested = Some(block);
+    }
+
+    /// The page that the patrol comes to next, on a chip with this many pages.
+    const fn next_patrolled(&mut self, pages: u32) -> PageNumber {
+        let page = self.patrol;
+        self.patrol = (page + 1) % pages;
+        PageNumber(page)
+    }
+
     fn note_collected(&mut self) {
         self.collected_blocks = self.collected_blocks.saturating_add(1);
     }

@@ -10,8 +10,7 @@ impl<F: Flash> Log<'_, F> {
     /// If marking fails, the block fails again after the next mount.
     #[inline(always)]
     pub fn mark_bad(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
-        self.operations += 1;
-        match self.flash.mark_bad(block) {
+        match self.chip.mark_bad(block) {
             Err(error) if error.kind() == ErrorKind::Other => Err(Fault::Device(error)),
             _ => Ok(()),
         }

@@ -9,6 +9,6 @@ use crate::flash::{Flash, PageNumber};
 impl<F: Flash> Log<'_, F> {
     /// Says that nobody needs the content of `page` any longer.
     pub fn discard(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
-        self.flash.discard(page).map_err(Fault::Device)
+        self.chip.discard(page).map_err(Fault::Device)
     }
 }

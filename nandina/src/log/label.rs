@@ -34,7 +34,8 @@ impl<F: Flash> Log<'_, F> {
         sequence: u64,
         erase_count: u32,
     ) -> PageHeader {
-        let Self { identity, settling, tag, .. } = *self;
+        let Self { identity, settling, .. } = *self;
+        let tag = self.tag();
         PageHeader { identity, sequence, lowest, height, erase_count, records, settling, tag }
     }
 }

@@ -21,10 +21,12 @@
 mod audit;
 mod bad;
 pub mod checkpoint;
+mod chip;
 mod dimensions;
 mod discard;
 mod frames;
 mod label;
+mod open;
 mod outside;
 mod parked;
 mod read;
@@ -44,9 +46,8 @@ pub use read::{LOOKS, LOST_MAX};
 pub use survey::{Age, END, Newest, Survey};
 pub use weak::WEAK_MAX;
 
-use core::num::Wrapping;
-
-use parked::Parked;
+use chip::Chip;
+use open::Open;
 use victim::SpareWithHint;
 use weak::Weak;
 
@@ -107,7 +108,7 @@ impl Image<'_> {
 
 /// A chip, its buffer pool, and its block table.
 pub struct Log<'b, F> {
-    flash: F,
+    chip: Chip<F>,
     codec: &'static Codec,
     /// The description of the medium that each page carries.
     pub medium: Medium,
@@ -121,28 +122,17 @@ pub struct Log<'b, F> {
     sequence: u64,
     /// Failed programs and erases since the last program that succeeded.
     failures: u32,
-    /// The block being written, and the place of its next page.
-    ///
-    /// The block is [`NO_BLOCK`] if there is none. The place counts safe pages.
-    active: (BlockNumber, u32),
-    /// The other open block, of an owner that has two.
-    parked: Parked,
-    /// A free block that was erased ahead of need, or [`NO_BLOCK`].
-    ready: BlockNumber,
+    /// The blocks that are programmed next, and the owner's tag of their pages.
+    open: Open,
     /// Whether the next page may commit: a page was programmed since the mount.
     begun: bool,
     /// The block with the newest page that the mount saw, until a newer one exists.
     newest: BlockNumber,
     /// Whether the mount is settling what may be torn.
-    pub settling: bool,
-    /// The owner's tag of the pages that are programmed from now on.
-    ///
-    /// At most [`TAG_MAX`](crate::node::TAG_MAX).
-    pub tag: u8,
+    settling: bool,
     weak: Weak,
     /// Whether blocks were given up that the chip has not yet marked as bad.
     unmarked: bool,
-    operations: Wrapping<u32>,
     #[cfg(debug_assertions)]
     watch: watch::Watch,
 }
@@ -161,7 +151,7 @@ impl<'b, F: Flash> Log<'b, F> {
         (verify, victims): (bool, Victims),
     ) -> Self {
         Self {
-            flash,
+            chip: Chip::new(flash),
             codec,
             medium,
             frames,
@@ -171,16 +161,12 @@ impl<'b, F: Flash> Log<'b, F> {
             identity: 0,
             sequence: 0,
             failures: 0,
-            active: (NO_BLOCK, 0),
-            parked: Parked::NONE,
-            ready: NO_BLOCK,
+            open: Open::NONE,
             begun: true,
             newest: NO_BLOCK,
             settling: false,
-            tag: 0,
             weak: Weak::NONE,
             unmarked: false,
-            operations: Wrapping(0),
             #[cfg(debug_assertions)]
             watch: watch::Watch::default(),
         }
@@ -188,27 +174,27 @@ impl<'b, F: Flash> Log<'b, F> {
 
     /// The chip.
     pub const fn flash(&self) -> &F {
-        &self.flash
+        self.chip.flash()
     }
 
     /// Returns the chip.
     pub fn into_flash(self) -> F {
-        self.flash
+        self.chip.into_flash()
     }
 
     /// The chip geometry. Not cached in RAM: drivers return a constant.
     pub fn geometry(&self) -> Geometry {
-        self.flash.geometry()
+        self.flash().geometry()
     }
 
     /// What the chip allows.
     pub fn capabilities(&self) -> Capabilities {
-        self.flash.capabilities()
+        self.flash().capabilities()
     }
 
     /// Whether a read can report that a page should be written elsewhere.
     pub fn reports_corrections(&self) -> bool {
-        self.flash.reports_corrections()
+        self.flash().reports_corrections()
     }
 
     /// The layout of a page in a page buffer.
@@ -218,7 +204,7 @@ impl<'b, F: Flash> Log<'b, F> {
 
     /// Reads, programs, erases and marks since the index was opened, modulo 2^32.
     pub const fn operations(&self) -> u32 {
-        self.operations.0
+        self.chip.operations()
     }
 
     /// Whether each program is read back.
@@ -256,9 +242,9 @@ impl<'b, F: Flash> Log<'b, F> {
             self.newest = active;
         }
         self.settling = false;
-        self.active = (NO_BLOCK, 0);
+        self.open.close();
         self.close_parked();
-        self.ready = NO_BLOCK;
+        self.open.take_ready();
         self.weak = Weak::NONE;
         self.failures = 0;
         self.frames.forget_all();
@@ -278,6 +264,12 @@ impl<'b, F: Flash> Log<'b, F> {
 
     /// The highest sequence number that was given or skipped.
     pub const fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Takes the next sequence number.
+    const fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
         self.sequence
     }
 
@@ -310,9 +302,37 @@ impl<'b, F: Flash> Log<'b, F> {
         self.begun = true;
     }
 
+    /// Whether the mount is settling what may be torn.
+    pub const fn is_settling(&self) -> bool {
+        self.settling
+    }
+
+    /// The mount begins to settle: each page that it programs says so.
+    pub const fn begin_settling(&mut self) {
+        self.settling = true;
+    }
+
+    /// The mount has settled, or leaves what may be torn as it is.
+    pub const fn end_settling(&mut self) {
+        self.settling = false;
+    }
+
+    /// The owner's tag of the pages that are programmed from now on.
+    pub const fn tag(&self) -> u8 {
+        self.open.tag()
+    }
+
+    /// Gives this tag to the pages from now on.
+    ///
+    /// It is at most [`TAG_MAX`](crate::node::TAG_MAX).
+    pub const fn set_tag(&mut self, tag: u8) {
+        self.open.set_tag(tag);
+    }
+
     /// Pages that can be programmed before anything is collected.
     pub fn room(&self) -> u32 {
-        let remaining = self.active_block().map_or(0, |_| self.block_pages() - self.active.1);
+        let remaining =
+            self.active_block().map_or(0, |_| self.block_pages() - self.open.active().1);
         remaining
             + self.parked_room()
             + self.blocks.free_blocks(self.active_block()) * self.block_pages()
@@ -320,18 +340,19 @@ impl<'b, F: Flash> Log<'b, F> {
 
     /// Whether `page` is erased, and not programmed since.
     pub fn is_ahead(&self, page: PageNumber) -> bool {
-        let (block, (active, place)) = (self.geometry().block_of(page), self.active);
-        block == self.ready || (block == active && page.0 >= self.place_or_end(active, place))
+        let (block, (active, place)) = (self.geometry().block_of(page), self.open.active());
+        block == self.open.ready()
+            || (block == active && page.0 >= self.place_or_end(active, place))
     }
 
     /// The block being written.
     pub fn active_block(&self) -> Option<BlockNumber> {
-        Some(self.active.0).filter(|&block| block != NO_BLOCK)
+        Some(self.open.active().0).filter(|&block| block != NO_BLOCK)
     }
 
     /// The block being written, and the place of its next page.
     pub fn next_place(&self) -> Option<(BlockNumber, u32)> {
-        self.active_block().map(|block| (block, self.active.1))
+        self.active_block().map(|block| (block, self.open.active().1))
     }
 
     /// The page to program next, if a block is open and has one left.
@@ -343,7 +364,7 @@ impl<'b, F: Flash> Log<'b, F> {
     /// Closes the block being written, and returns it.
     pub fn close_block(&mut self) -> Option<BlockNumber> {
         let active = self.active_block();
-        self.active = (NO_BLOCK, 0);
+        self.open.close();
         active
     }
 
@@ -351,11 +372,11 @@ impl<'b, F: Flash> Log<'b, F> {
     ///
     /// Returns `false` if there is none.
     pub fn open_ready(&mut self) -> bool {
-        let ready = core::mem::replace(&mut self.ready, NO_BLOCK);
+        let ready = self.open.take_ready();
         let is_ready = ready != NO_BLOCK && self.blocks.is_empty(ready);
         if is_ready {
             self.blocks.note_open(ready);
-            self.active = (ready, 0);
+            self.open.begin(ready);
         }
         is_ready
     }
@@ -367,7 +388,7 @@ impl<'b, F: Flash> Log<'b, F> {
         let is_erased = self.erase(block)?;
         if is_erased {
             self.blocks.note_open(block);
-            self.active = (block, 0);
+            self.open.begin(block);
         }
         Ok(is_erased)
     }
@@ -383,8 +404,7 @@ impl<'b, F: Flash> Log<'b, F> {
             self.blocks.untrack(block);
         }
         self.frames.forget_pages(&self.geometry().pages_of(block));
-        self.operations += 1;
-        match self.flash.erase(block) {
+        match self.chip.erase(block) {
             Ok(()) => {
                 #[cfg(debug_assertions)]
                 self.watch_erase(block);
@@ -417,8 +437,8 @@ impl<'b, F: Flash> Log<'b, F> {
     /// This removes torn pages. Nothing records the erase, so the block is erased again when it is
     /// opened.
     pub fn clear_block(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
-        if self.blocks.is_empty(block) && Some(block) != self.active_block() && block != self.ready
-        {
+        let is_ahead = block == self.open.ready();
+        if self.blocks.is_empty(block) && Some(block) != self.active_block() && !is_ahead {
             self.erase(block)?;
             #[cfg(debug_assertions)]
             self.watch.forget(block);
@@ -429,7 +449,7 @@ impl<'b, F: Flash> Log<'b, F> {
     /// Erases `block` if it is free, and makes it the one that is opened next.
     pub fn make_ready(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
         let is_erased = self.blocks.is_empty(block) && self.erase(block)?;
-        self.ready = if is_erased { block } else { NO_BLOCK };
+        self.open.note_ready(if is_erased { block } else { NO_BLOCK });
         Ok(())
     }
 
@@ -439,15 +459,15 @@ impl<'b, F: Flash> Log<'b, F> {
     /// it is erased again. Returns whether a block was prepared.
     pub fn prepare_block(&mut self) -> Result<bool, Fault<F::Error>> {
         let half = self.block_pages() / 2;
-        let (active, place) = self.active;
-        if active == NO_BLOCK || place < half || self.ready != NO_BLOCK {
+        let (active, place) = self.open.active();
+        if active == NO_BLOCK || place < half || self.open.ready() != NO_BLOCK {
             return Ok(false);
         }
         let Some(block) = self.next_spared(Some(active))? else {
             return Ok(false);
         };
         if self.erase(block)? {
-            self.ready = block;
+            self.open.note_ready(block);
         }
         Ok(true)
     }
@@ -456,10 +476,9 @@ impl<'b, F: Flash> Log<'b, F> {
     ///
     /// If the program fails, gives the block up and returns `false`: the caller opens another one.
     pub fn append(&mut self, source: Source<'_>, label: Label) -> Result<bool, Fault<F::Error>> {
-        let (block, place) = self.active;
         #[cfg(debug_assertions)]
         self.check_append(label);
-        self.active.1 += 1;
+        let (block, place) = self.open.advance();
         let programmed = self.program_at(block, place, source, label)?;
         self.note_appended(programmed, block, place);
         Ok(programmed)
@@ -468,7 +487,7 @@ impl<'b, F: Flash> Log<'b, F> {
     /// Records that a page of the open block was programmed, or closes the block.
     fn note_appended(&mut self, programmed: bool, block: BlockNumber, place: u32) {
         if !programmed {
-            self.active = (NO_BLOCK, 0);
+            self.open.close();
             return;
         }
         if place == 0 {
@@ -492,25 +511,24 @@ impl<'b, F: Flash> Log<'b, F> {
         let page = self.page_at(block, place);
         #[cfg(debug_assertions)]
         self.check_program(block, place);
-        self.sequence += 1;
+        let sequence = self.next_sequence();
         let hint = if label.lowest > 0 { self.hint_for(block, place) } else { None };
         let erase_count = self.blocks.erase_count(block);
-        let header = self.header_of(label, self.sequence, erase_count);
+        let header = self.header_of(label, sequence, erase_count);
         let (layout, geometry) = (self.layout(), self.geometry());
         let bytes = match &mut source {
             Source::Frame(frame) => self.frames.bytes_mut(*frame),
             Source::Bytes(bytes) => bytes,
         };
-        let flash = &mut self.flash;
+        let chip = &mut self.chip;
         (self.codec.seal)(&layout, bytes, &self.medium, &header, &mut |pieces| {
-            flash.checksum(pieces)
+            chip.checksum(pieces)
         });
         let (main, spare) = bytes.split_at(layout.page_bytes());
-        self.operations += 1;
         let mut with_hint = [0; size_of::<SpareWithHint>()];
         let hinted = hint.map(|hint| hint.seal(&geometry, spare, &mut with_hint));
         let spare = hinted.map_or(spare, |bytes| &with_hint[..bytes]);
-        let programmed = match self.flash.program(page, main, spare) {
+        let programmed = match self.chip.program(page, main, spare) {
             Ok(()) => !self.verify || self.reads_back(page, &source)?,
             Err(error) if error.kind() == ErrorKind::ProgramFailed && self.may_fail() => false,
             Err(error) => return Err(Fault::Device(error)),
@@ -553,10 +571,9 @@ impl<'b, F: Flash> Log<'b, F> {
     /// Reads a page into the extra buffer. Returns `false` if it is unreadable.
     fn read_beside(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
         let beside = self.frames.count();
-        self.operations += 1;
         let page_bytes = self.layout().page_bytes();
         let (main, spare) = self.frames.bytes_mut(beside).split_at_mut(page_bytes);
-        match self.flash.read(page, main, spare) {
+        match self.chip.read(page, main, spare) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::Uncorrectable => Ok(false),
             Err(error) => Err(Fault::Device(error)),
@@ -572,9 +589,8 @@ impl<'b, F: Flash> Log<'b, F> {
         offset: usize,
         image: Image<'_>,
     ) -> Result<bool, Fault<F::Error>> {
-        self.operations += 1;
         let bytes = image.bytes(&self.frames);
-        let programmed = match self.flash.overwrite(page, offset as u32, bytes) {
+        let programmed = match self.chip.overwrite(page, offset as u32, bytes) {
             Ok(()) => !self.verify || self.holds(page, offset, image)?,
             Err(error) if error.kind() == ErrorKind::ProgramFailed && self.may_fail() => false,
             Err(error) => return Err(Fault::Device(error)),
@@ -633,7 +649,7 @@ impl<'b, F: Flash> Log<'b, F> {
     /// A block that was given up and is not yet marked on the chip stays bad.
     pub fn find_bad_blocks(&mut self) -> Result<(), Fault<F::Error>> {
         for block in self.blocks.all() {
-            if self.flash.is_bad(block).map_err(Fault::Device)? {
+            if self.chip.is_bad(block).map_err(Fault::Device)? {
                 self.blocks.set_bad(block);
             }
         }
@@ -662,7 +678,7 @@ impl<'b, F: Flash> Log<'b, F> {
         // A device that gives up half way leaves blocks to be marked.
         let mut left = false;
         for block in self.blocks.all() {
-            if !self.blocks.is_bad(block) || self.flash.is_bad(block).map_err(Fault::Device)? {
+            if !self.blocks.is_bad(block) || self.chip.is_bad(block).map_err(Fault::Device)? {
                 continue;
             }
             if self.blocks.valid_in(block) > 0 {

@@ -47,20 +47,18 @@ impl<F: Flash> Log<'_, F> {
     ///
     /// Requires [`takes_outside`](Self::takes_outside).
     fn append_outside(&mut self, main: &[u8], label: Label) -> Result<bool, Fault<F::Error>> {
-        let (block, place) = self.active;
         #[cfg(debug_assertions)]
         self.check_append(label);
+        let (block, place) = self.open.advance();
         #[cfg(debug_assertions)]
         self.check_program(block, place);
-        self.active.1 += 1;
-        self.sequence += 1;
+        let sequence = self.next_sequence();
         let page = self.page_at(block, place);
-        let header = self.header_of(label, self.sequence, self.blocks.erase_count(block));
-        let (flash, mut beside) = (&mut self.flash, [0; HEADER_BYTES]);
-        let mut sum = |pieces: &[&[u8]]| flash.checksum(pieces);
+        let header = self.header_of(label, sequence, self.blocks.erase_count(block));
+        let (chip, mut beside) = (&mut self.chip, [0; HEADER_BYTES]);
+        let mut sum = |pieces: &[&[u8]]| chip.checksum(pieces);
         PageLayout::seal_parts(main, &mut beside, &self.medium, &header, false, &mut sum);
-        self.operations += 1;
-        let programmed = match self.flash.program(page, main, &beside) {
+        let programmed = match self.chip.program(page, main, &beside) {
             Ok(()) => true,
             Err(error) if error.kind() == ErrorKind::ProgramFailed && self.may_fail() => false,
             Err(error) => return Err(Fault::Device(error)),
@@ -87,14 +85,13 @@ impl<F: Flash> Log<'_, F> {
         }
         let mut beside = [0; HEADER_BYTES];
         for _ in 0..self.codec.reads_max {
-            self.operations += 1;
-            match self.flash.read(page, main, &mut beside) {
+            match self.chip.read(page, main, &mut beside) {
                 Ok(reading) => {
                     if reading == Reading::Corrected {
                         self.note_weak(page);
                     }
-                    let flash = &mut self.flash;
-                    let mut sum = |pieces: &[&[u8]]| flash.checksum(pieces);
+                    let chip = &mut self.chip;
+                    let mut sum = |pieces: &[&[u8]]| chip.checksum(pieces);
                     let checked = PageLayout::check_parts(main, &beside, false, &mut sum);
                     return Ok(checked.map(|()| PageLayout::header_in(&beside)));
                 }

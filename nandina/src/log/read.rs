@@ -70,7 +70,7 @@ impl<F: Flash> Log<'_, F> {
 
     /// Whether the chip has marked `block` as bad.
     pub fn is_marked(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
-        Ok(self.blocks.is_bad(block) && self.flash.is_bad(block).map_err(Fault::Device)?)
+        Ok(self.blocks.is_bad(block) && self.chip.is_bad(block).map_err(Fault::Device)?)
     }
 
     /// The sequence number of the first readable page of `block`.
@@ -163,15 +163,14 @@ impl<F: Flash> Log<'_, F> {
         self.frames.release(frame);
         let layout = self.layout();
         for _ in 0..reads {
-            self.operations += 1;
             let (main, spare) = self.frames.bytes_mut(frame).split_at_mut(layout.page_bytes());
-            match self.flash.read(page, main, spare) {
+            match self.chip.read(page, main, spare) {
                 Ok(reading) => {
                     if reading == Reading::Corrected {
                         self.note_weak(page);
                     }
-                    let (flash, bytes) = (&mut self.flash, self.frames.bytes(frame));
-                    let mut sum = |pieces: &[&[u8]]| flash.checksum(pieces);
+                    let (chip, bytes) = (&mut self.chip, self.frames.bytes(frame));
+                    let mut sum = |pieces: &[&[u8]]| chip.checksum(pieces);
                     return Ok((self.codec.check)(&layout, bytes, &mut sum));
                 }
                 Err(error) if error.kind() == ErrorKind::Uncorrectable => {}

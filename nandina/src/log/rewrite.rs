@@ -14,8 +14,8 @@ impl<F: Flash> Log<'_, F> {
         page: PageNumber,
         label: Label,
     ) -> Result<(), Fault<F::Error>> {
-        self.sequence += 1;
-        self.rewrite_as(frame, page, label, self.sequence)
+        let sequence = self.next_sequence();
+        self.rewrite_as(frame, page, label, sequence)
     }
 
     /// Does the same with a sequence number that is not the next one.
@@ -29,13 +29,12 @@ impl<F: Flash> Log<'_, F> {
         let header = self.header_of(label, sequence, 0);
         let layout = self.layout();
         let bytes = self.frames.bytes_mut(frame);
-        let flash = &mut self.flash;
+        let chip = &mut self.chip;
         (self.codec.seal)(&layout, bytes, &self.medium, &header, &mut |pieces| {
-            flash.checksum(pieces)
+            chip.checksum(pieces)
         });
         let (main, spare) = bytes.split_at(layout.page_bytes());
-        self.operations += 1;
-        self.flash.rewrite(page, main, spare).map_err(Fault::Device)?;
+        self.chip.rewrite(page, main, spare).map_err(Fault::Device)?;
         if self.verify && !self.reads_back(page, &Source::Frame(frame))? {
             return Err(Fault::Corrupt { page, reason: Damage::NotAsWritten });
         }

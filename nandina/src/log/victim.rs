@@ -158,12 +158,11 @@ impl<F: Flash> Log<'_, F> {
         };
         let page = self.page_at(block, self.block_pages() - 1);
         self.frames.forget(0);
-        self.operations += 1;
         let page_bytes = self.layout().page_bytes();
         let main = &mut self.frames.bytes_mut(0)[..page_bytes];
         let mut spare = [0; HEADER_BYTES + HINT_BYTES_MAX];
         let spare = &mut spare[..HEADER_BYTES + bytes];
-        match self.flash.read(page, main, spare) {
+        match self.chip.read(page, main, spare) {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::Uncorrectable => return Ok(found),
             Err(error) => return Err(Fault::Device(error)),

@@ -105,7 +105,7 @@ impl<F: Flash> Log<'_, F> {
     /// A mount decides once about torn pages: the first page that it programs commits nothing.
     pub(super) fn check_append(&self, label: Label) {
         assert!(self.begun || label.height == 0, "the first page after a mount commits");
-        let (block, place) = self.active;
+        let (block, place) = self.open.active();
         let knows = !self.medium.checkpoints && !self.blocks.searches();
         let is_valid = knows && self.blocks.is_valid(self.page_at(block, place));
         assert!(!is_valid, "page {place} of block {} is programmed, and valid", block.0);
@@ -123,8 +123,8 @@ impl<F: Flash> Log<'_, F> {
     ///
     /// Checkpoints may erase many blocks while the open one waits.
     pub(super) fn watch_erase(&mut self, block: BlockNumber) {
-        self.watch.touch(self.ready);
-        self.watch.touch(self.active.0);
+        self.watch.touch(self.open.ready());
+        self.watch.touch(self.open.active().0);
         self.watch.expect(block, 0);
     }
 

@@ -16,7 +16,7 @@ impl<F: Flash> Log<'_, F> {
     /// left: a chip on which blocks become free by themselves is never short of room and wears out
     /// all the same.
     pub fn wear_due(&self, pages: u32) -> bool {
-        !self.blocks.counts_erases() || self.active.1 % LOOK_EVERY < pages
+        !self.blocks.counts_erases() || self.open.active().1 % LOOK_EVERY < pages
     }
 
     /// The block whose cold data makes the others wear out, if there is one.

@@ -36,7 +36,7 @@ impl<F: Flash> Leaves<'_, F> {
                     self.change_leaf(frame, |form, page| {
                         page[form.value(at)].copy_from_slice(value);
                     });
-                    self.rewrite_leaf(frame, rank, self.records)?;
+                    self.rewrite_leaf(frame, rank, self.state.records())?;
                     return Ok(Inserted::Replaced);
                 }
                 Look::Insert(at) => {
@@ -45,7 +45,7 @@ impl<F: Flash> Leaves<'_, F> {
                             node.insert(at, key, value);
                         }
                     });
-                    self.rewrite_leaf(frame, rank, self.records + 1)?;
+                    self.rewrite_leaf(frame, rank, self.state.records() + 1)?;
                     return Ok(Inserted::New);
                 }
                 // Two neighbours that fit in one leaf are merged before a leaf is added.
@@ -111,7 +111,8 @@ impl<F: Flash> Leaves<'_, F> {
     fn is_thin(&self) -> bool {
         let leaves = self.directory.len() as u32;
         leaves >= self.limit_pages()
-            || leaves > limits::dense(self.records.saturating_add(1), self.form().capacity())
+            || leaves
+                > limits::dense(self.state.records().saturating_add(1), self.form().capacity())
     }
 
     /// Checks that there can be one more leaf. Called before anything is written.
@@ -158,7 +159,7 @@ impl<F: Flash> Leaves<'_, F> {
         let (mut low, mut high) = ([0; KEY_MAX], [0; KEY_MAX]);
         let (low, high) = copied(self.range(rank), &mut low, &mut high);
         let fences = if goes_left { (low, Some(&*separator)) } else { (&*separator, high) };
-        self.write_leaf(frame, self.records + 1, fences, |directory, page| {
+        self.write_leaf(frame, self.state.records() + 1, fences, |directory, page| {
             let before = directory.page(rank);
             let upper = if goes_left { before } else { Some(page) };
             directory.insert(rank + 1, separator, upper);
@@ -183,7 +184,7 @@ impl<F: Flash> Leaves<'_, F> {
             }
         });
         let count = form.node(self.log.frames.bytes(frame)).map_or(0, |node| node.count());
-        let records = self.records.saturating_sub(1);
+        let records = self.state.records().saturating_sub(1);
         if !self.join(frame, rank, count, records)? {
             self.rewrite_leaf(frame, rank, records)?;
         }

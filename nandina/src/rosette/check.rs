@@ -44,9 +44,9 @@ impl<F: Flash> Leaves<'_, F> {
             records += owned.len() as u32;
         }
         let page = self.directory.page(0).unwrap_or(PageNumber(0));
-        let pages = self.directory.len() as u32 + u32::from(self.session.is_some());
+        let pages = self.directory.len() as u32 + u32::from(self.torn.session().is_some());
         for (holds, what) in [
-            (records == self.records, "the number of records is wrong"),
+            (records == self.state.records(), "the number of records is wrong"),
             (pages == self.log.blocks.valid_pages(), "the number of valid pages is wrong"),
             (
                 pages <= self.limit_pages() + 1

@@ -99,10 +99,10 @@ impl<'b, F: Flash> Leaves<'b, F> {
     ///
     /// Returns `false` if that has to wait, or if there is no block for it.
     pub(super) fn write_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
-        if !self.has_checkpoints() || self.newest_leaf.is_some() {
+        if !self.has_checkpoints() || self.torn.newest_leaf().is_some() {
             return Ok(false);
         }
-        let stored = Stored::of(&self.directory, &self.suspects, self.session);
+        let stored = Stored::of(&self.directory, self.torn.suspects(), self.torn.session());
         // The blocks that it keeps must not be of the reserve.
         let taken = self.checkpoints.taken(&self.log, &stored);
         if taken > 0 && self.log.room() < self.reserve_pages() + taken {
@@ -114,19 +114,19 @@ impl<'b, F: Flash> Leaves<'b, F> {
         let summary = Summary {
             page: self.log.page_at(block, place).0,
             height: 1,
-            records: self.records,
+            records: self.state.records(),
             nodes: self.directory.len() as u32,
         };
-        self.in_doubt = true;
+        self.state.doubt();
         let written = self.checkpoints.write(&mut self.log, &summary, &stored)?;
-        self.in_doubt = false;
-        self.replaced |= written;
+        self.state.trust();
+        self.state.note_checkpoint(written);
         Ok(written)
     }
 
     /// Makes the checkpoints unusable, unless one was written since the mount.
     pub(super) fn void_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
-        if self.has_checkpoints() && !self.replaced {
+        if self.has_checkpoints() && !self.state.has_checkpoint() {
             self.checkpoints.void(&mut self.log)?;
         }
         Ok(())
@@ -192,7 +192,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
                 if let Some(before) = before.replace(entry) {
                     match self.directory.paint_entry(&before, Some(&entry), pages) {
                         Painted::Full => return Ok(false),
-                        painted => self.apart |= painted == Painted::Apart,
+                        painted => self.lost.note_apart(painted == Painted::Apart),
                     }
                 }
             }
@@ -210,8 +210,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
         let geometry = self.log.geometry();
         let (page, suspects) = (u32_at(beside, 0), &beside[PAGE_BYTES..]);
         let Some(suspects) = Suspects::read(suspects, geometry.blocks) else { return false };
-        self.suspects = suspects;
-        self.session = (!suspects.is_empty()).then_some(PageNumber(page));
-        self.session.is_none_or(|page| page.0 < geometry.pages())
+        self.torn.take_suspects(suspects, PageNumber(page));
+        self.torn.session().is_none_or(|page| page.0 < geometry.pages())
     }
 }

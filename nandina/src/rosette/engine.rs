@@ -44,26 +44,26 @@ impl<'b, F: Flash> Engine<'b, F> for Leaves<'b, F> {
     }
 
     fn records(&self) -> u32 {
-        self.records
+        self.state.records()
     }
 
     fn statistics(&self) -> Statistics {
         let counted = self.log.blocks.least_and_mean();
         Statistics {
             height: if self.directory.len() > 1 { 2 } else { 1 },
-            records: self.records,
+            records: self.state.records(),
             // The session page holds no data.
-            valid_pages: self.log.blocks.valid_pages() - u32::from(self.session.is_some()),
+            valid_pages: self.log.blocks.valid_pages() - u32::from(self.torn.session().is_some()),
             limit_pages: self.limit_pages(),
             free_pages: self.log.room(),
             collected_blocks: self.collector.collected_blocks().into(),
-            moved_pages: self.moved_pages.into(),
+            moved_pages: self.state.moved_pages().into(),
             erases_least: counted.map(|(least, _)| least),
             erases_mean: counted.map(|(_, mean)| mean),
             erases_most: self.log.blocks.most_erased(),
             bad_blocks: self.log.blocks.bad_blocks(),
             refreshed_pages: self.collector.refreshed_pages().into(),
-            unexplained_pages: self.unexplained_pages,
+            unexplained_pages: self.lost.unexplained_pages(),
             from_checkpoint: self.checkpoints.base().is_some(),
             ..Statistics::default()
         }

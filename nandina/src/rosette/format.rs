@@ -6,7 +6,6 @@
 
 use super::leaves::Leaves;
 use super::limits;
-use super::suspects::Suspects;
 use crate::error::{Fault, OpenError};
 use crate::flash::{BlockNumber, Flash};
 use crate::log::GAP;
@@ -33,10 +32,11 @@ impl<F: Flash> Leaves<'_, F> {
         if self.begins_in_first() {
             self.log.make_ready(BlockNumber(0))?;
         }
-        self.in_doubt = true;
+        self.state.doubt();
         self.directory.clear();
-        (self.session, self.suspects, self.apart) = (None, Suspects::NONE, false);
-        self.postponed = false;
+        self.torn.forget_suspects();
+        self.torn.take_postponed();
+        self.lost.forget();
         let form = self.form();
         self.log.frames.forget(0);
         form.begin(self.log.frames.bytes_mut(0));
@@ -45,11 +45,12 @@ impl<F: Flash> Leaves<'_, F> {
         self.log.blocks.forget_valid();
         if let Some(page) = self.directory.page(0) {
             self.log.blocks.set_valid(page, true);
-            self.newest = (page, self.log.sequence());
+            self.torn.note_newest(page, self.log.sequence());
         }
         self.checkpoints.leave(&mut self.log);
-        (self.damaged, self.newest_leaf, self.unexplained_pages) = (None, None, 0);
-        self.settled = true;
+        self.torn.forget_newest_leaf();
+        self.lost.count_unexplained(0);
+        self.torn.set_settled(true);
         Ok(())
     }
 

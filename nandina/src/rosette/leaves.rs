@@ -3,7 +3,9 @@
 //! A leaf is in a page buffer as it lies in its page; while it is changed the buffer counts as
 //! changed. RAM follows a page as soon as that is programmed.
 
-use super::suspects::Suspects;
+use super::lost::Lost;
+use super::state::State;
+use super::torn::Torn;
 use super::{CODEC, Directory, Form, Order, SESSION, leaf_label, limits, options};
 use crate::blocks::Blocks;
 use crate::engine::Options;
@@ -21,34 +23,14 @@ pub struct Leaves<'b, F> {
     pub(super) log: Log<'b, F>,
     pub(super) collector: Collector,
     pub(super) checkpoints: Checkpoints,
-    /// A checkpoint was written since the mount.
-    pub(super) replaced: bool,
     pub(super) directory: Directory<'b>,
     /// The blocks as a mount meets them.
     pub(super) order: Order<'b>,
-    pub(super) records: u32,
-    /// Blocks that may hold a torn page, as the newest session page says.
-    pub(super) suspects: Suspects,
-    /// Whether some of them have to wait for room before they are emptied.
-    pub(super) postponed: bool,
-    /// The session page, as long as it lists suspects.
-    pub(super) session: Option<PageNumber>,
-    /// The newest page that the mount counts, and its sequence number.
-    pub(super) newest: (PageNumber, u64),
-    /// The newest leaf that the mount counts, until it was written again.
-    pub(super) newest_leaf: Option<PageNumber>,
-    /// A damaged page that the mount met: the newest one.
-    pub(super) damaged: Option<PageNumber>,
-    /// Where the search for two leaves to merge continues.
-    pub(super) sparse: u32,
-    /// Some page owns several ranges, because a page between them is lost.
-    pub(super) apart: bool,
-    /// Whether no torn page is left that could be read.
-    pub(super) settled: bool,
-    /// Whether an operation failed half way: RAM may differ from the chip.
-    pub(super) in_doubt: bool,
-    pub(super) moved_pages: u32,
-    pub(super) unexplained_pages: u32,
+    /// What may be torn.
+    pub(super) torn: Torn,
+    /// What the mount found damaged.
+    pub(super) lost: Lost,
+    pub(super) state: State,
     limited: bool,
 }
 
@@ -72,22 +54,11 @@ impl<'b, F: Flash> Leaves<'b, F> {
             log: Log::new(flash, CODEC, medium, frames, blocks, (options.verify, victims)),
             collector: Collector::default(),
             checkpoints: Checkpoints::new(every, parts, block_pages),
-            replaced: false,
             directory: Directory::new(directory, options.key_bytes, geometry.pages()),
             order: Order::new(order),
-            records: 0,
-            suspects: Suspects::NONE,
-            postponed: false,
-            session: None,
-            newest: (PageNumber(0), 0),
-            newest_leaf: None,
-            damaged: None,
-            sparse: 0,
-            apart: false,
-            settled: false,
-            in_doubt: true,
-            moved_pages: 0,
-            unexplained_pages: 0,
+            torn: Torn::UNKNOWN,
+            lost: Lost::NONE,
+            state: State::UNKNOWN,
             limited: options.leaves.is_some(),
         }
     }
@@ -124,13 +95,13 @@ impl<'b, F: Flash> Leaves<'b, F> {
 
     /// Mounts again after an operation that failed half way.
     pub(super) fn mount_if_in_doubt(&mut self) -> Result<(), Fault<F::Error>> {
-        if self.in_doubt { self.mount() } else { Ok(()) }
+        if self.state.is_in_doubt() { self.mount() } else { Ok(()) }
     }
 
     /// The page that owns the range at `rank`, or the fault that none does.
     pub(super) fn page_at(&self, rank: usize) -> Result<PageNumber, Fault<F::Error>> {
         self.directory.page(rank).ok_or_else(|| {
-            let page = self.damaged.unwrap_or(self.newest.0);
+            let page = self.lost.damaged().unwrap_or(self.torn.newest().0);
             Fault::Corrupt { page, reason: Damage::NoOwner }
         })
     }
@@ -211,7 +182,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
         fences: (&[u8], Option<&[u8]>),
         note: impl FnOnce(&mut Directory<'b>, PageNumber) -> [Option<PageNumber>; 2],
     ) -> Result<(), Fault<F::Error>> {
-        self.in_doubt = true;
+        self.state.doubt();
         let form = self.form();
         // From here on the buffer does not hold a page of the chip: a block that is opened for this
         // page may need a buffer, for its erase count.
@@ -219,17 +190,17 @@ impl<'b, F: Flash> Leaves<'b, F> {
         form.set_fences(self.log.frames.bytes_mut(frame), fences);
         let page = self.write(frame, leaf_label(records))?;
         self.log.frames.hold(frame, page);
-        self.records = records;
+        self.state.note_records(records);
         for before in note(&mut self.directory, page).into_iter().flatten() {
             // Where pages are lost, a page may own another range as well.
-            if !(self.apart && self.directory.has(before)) {
+            if !(self.lost.are_apart() && self.directory.has(before)) {
                 self.log.supersede(before);
             }
             self.log.frames.forget_page(before.0);
         }
         self.log.blocks.release();
         self.log.check_accounts();
-        self.in_doubt = false;
+        self.state.trust();
         Ok(())
     }
 
@@ -255,23 +226,21 @@ impl<'b, F: Flash> Leaves<'b, F> {
     pub(super) fn write_session(&mut self) -> Result<(), Fault<F::Error>> {
         let area_bytes = self.log.layout().area_bytes();
         self.log.frames.forget(0);
-        self.suspects.write(&mut self.log.frames.bytes_mut(0)[..area_bytes]);
-        self.in_doubt = true;
+        self.torn.suspects().write(&mut self.log.frames.bytes_mut(0)[..area_bytes]);
+        self.state.doubt();
         let page = self.write(0, SESSION)?;
-        if let Some(before) = self.session.take() {
+        if let Some(before) = self.torn.note_session(page) {
             self.log.supersede(before);
         }
-        if self.suspects.is_empty() {
+        if self.torn.session().is_none() {
             self.log.blocks.set_valid(page, false);
-        } else {
-            self.session = Some(page);
         }
         // Blocks that a mount holds become free only when the newest leaf was written again.
-        if self.newest_leaf.is_none() {
+        if self.torn.newest_leaf().is_none() {
             self.log.blocks.release();
         }
         self.log.check_accounts();
-        self.in_doubt = false;
+        self.state.trust();
         Ok(())
     }
 

@@ -32,10 +32,9 @@ pub(super) const fn move_cost(verify: bool, reads_by_erase: u32) -> u32 {
 pub(super) fn budget(block_pages: u32, blocks: u32) -> (Extent, Budget) {
     let extent = Extent { block_pages, blocks: blocks.saturating_sub(SESSION_BLOCKS) };
     // A page moves by itself, without a path.
-    let mut budget = Budget::new(&extent, Moves::Alone, 1, (1, 1), 0);
+    let budget = Budget::new(&extent, Moves::Alone, 1, (1, 1), 0);
     // A session page that lists suspects is valid, too.
-    budget.limit_pages = budget.limit_pages.saturating_sub(1);
-    (extent, budget)
+    (extent, budget.without_page())
 }
 
 /// Blocks that hold no leaves if a checkpoint has at most `parts` pages, or 0.

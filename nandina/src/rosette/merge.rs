@@ -67,15 +67,15 @@ impl<F: Flash> Leaves<'_, F> {
     pub(super) fn merge_thin(&mut self) -> Result<bool, Fault<F::Error>> {
         let pairs = self.directory.len() - 1;
         let capacity = self.form().capacity();
-        let mut lower = if (self.sparse as usize) < pairs { self.sparse as usize } else { 0 };
+        let mut lower = if self.state.sparse() < pairs { self.state.sparse() } else { 0 };
         for _ in 0..pairs {
             let frame = lower % 2;
             let pair = self.count_pair(lower, (frame, 1 - frame))?;
             if pair.is_some_and(|count| count <= capacity) {
-                self.sparse = lower as u32;
+                self.state.note_sparse(lower);
                 let first = self.load_trimmed(lower, frame)?;
                 let second = self.load_leaf(lower + 1, usize::from(first == 0))?.0;
-                self.merge(lower, (first, second), self.records)?;
+                self.merge(lower, (first, second), self.state.records())?;
                 return Ok(true);
             }
             lower = if lower + 1 < pairs { lower + 1 } else { 0 };

@@ -30,6 +30,7 @@ mod format;
 mod leaf;
 mod leaves;
 mod limits;
+mod lost;
 mod merge;
 mod mount;
 mod options;
@@ -38,7 +39,9 @@ mod owner;
 mod plan;
 mod scan;
 mod settle;
+mod state;
 mod suspects;
+mod torn;
 
 pub use leaves::Leaves;
 

@@ -33,14 +33,14 @@ use crate::node::{PageHeader, SESSION_END, SESSION_START};
 impl<F: Flash> Leaves<'_, F> {
     /// Finds the index on the chip, if it has one with these settings, and settles.
     pub(super) fn find(&mut self) -> Result<(), OpenError<F::Error>> {
-        self.in_doubt = true;
+        self.state.doubt();
         self.find_as_seen()?;
         Ok(self.settle_or_read()?)
     }
 
     /// Mounts again, after an operation that failed half way.
     pub(super) fn mount(&mut self) -> Result<(), Fault<F::Error>> {
-        self.in_doubt = true;
+        self.state.doubt();
         self.mount_as_seen()?;
         self.settle_or_read()
     }
@@ -50,13 +50,13 @@ impl<F: Flash> Leaves<'_, F> {
         self.find_as_seen().map_err(|error| match error {
             OpenError::Device(error) => Fault::Device(error),
             OpenError::Corrupt { page, reason } => Fault::Corrupt { page, reason },
-            _ => Fault::Corrupt { page: self.newest.0, reason: Damage::NoPage },
+            _ => Fault::Corrupt { page: self.torn.newest().0, reason: Damage::NoPage },
         })
     }
 
     /// Finds the index on the chip, without settling what may be torn.
     fn find_as_seen(&mut self) -> Result<(), OpenError<F::Error>> {
-        self.replaced = false;
+        self.state.begin_mount();
         if let Some(found) = self.usable_checkpoint()?
             && self.find_behind(&found)?
         {
@@ -112,7 +112,7 @@ impl<F: Flash> Leaves<'_, F> {
         highest: u64,
         checkpoint: Option<&Checkpoint>,
     ) -> Result<(), OpenError<F::Error>> {
-        self.newest = (page, newest.sequence);
+        self.torn.note_newest(page, newest.sequence);
         let found = Found { checkpoint, ..Found::of(&newest) };
         let leaf = match self.paint(found)? {
             Ok(leaf) if self.take_newest(leaf)? => leaf,
@@ -138,11 +138,12 @@ impl<F: Flash> Leaves<'_, F> {
         gc::note_reserve(self);
         // Nothing follows the end of a session in its block but a session.
         let is_end = newest.lowest > 0 && newest.height == 0 && newest.records == SESSION_END;
-        self.settled = is_end && limit == u64::MAX && self.suspects.is_empty();
-        if self.settled {
+        let settled = is_end && limit == u64::MAX && self.torn.suspects().is_empty();
+        self.torn.set_settled(settled);
+        if settled {
             self.log.blocks.release();
         }
-        self.in_doubt = false;
+        self.state.trust();
         Ok(())
     }
 
@@ -233,8 +234,8 @@ impl<F: Flash> Leaves<'_, F> {
         mut found: Found<'_>,
     ) -> Result<Result<Option<NewestLeaf>, PageNumber>, OpenError<F::Error>> {
         self.directory.clear();
-        (self.suspects, self.session, self.damaged) = (Suspects::NONE, None, None);
-        self.apart = false;
+        self.torn.forget_suspects();
+        self.lost.forget();
         let mut walk = Walk::START;
         while let Some(block) = self.order.next(&mut walk) {
             if let Some(page) = self.paint_block(block, &mut found)? {
@@ -281,7 +282,8 @@ impl<F: Flash> Leaves<'_, F> {
         checkpoint: Option<&Checkpoint>,
     ) -> Result<(), OpenError<F::Error>> {
         let stored = || checkpoint.map(|found| found.summary.records);
-        let page = leaf.map_or(self.damaged.unwrap_or(self.newest.0), |(page, _)| page);
+        let page =
+            leaf.map_or(self.lost.damaged().unwrap_or(self.torn.newest().0), |(page, _)| page);
         let Some(records) = leaf.map(|(_, header)| header.records).or_else(stored) else {
             return Err(OpenError::Corrupt { page, reason: Damage::NoPage });
         };
@@ -290,7 +292,8 @@ impl<F: Flash> Leaves<'_, F> {
         if u64::from(records) > most {
             return Err(OpenError::Corrupt { page, reason: Damage::TooManyRecords });
         }
-        (self.records, self.newest_leaf) = (records, leaf.map(|(page, _)| page));
+        self.state.note_records(records);
+        self.torn.note_newest_leaf(leaf.map(|(page, _)| page));
         Ok(())
     }
 
@@ -339,7 +342,7 @@ impl<F: Flash> Leaves<'_, F> {
             if self.is_stored(sequence) {
                 break;
             }
-            if sequence > found.highest || self.suspects.exclude(block, sequence) {
+            if sequence > found.highest || self.torn.suspects().exclude(block, sequence) {
                 continue;
             }
             match (header.height, header.records) {
@@ -366,10 +369,9 @@ impl<F: Flash> Leaves<'_, F> {
         let area_bytes = self.log.layout().area_bytes();
         let area = &self.log.frames.bytes(0)[..area_bytes];
         match Suspects::read(area, self.log.geometry().blocks) {
-            Some(suspects) => self.suspects = suspects,
+            Some(suspects) => self.torn.take_suspects(suspects, page),
             None => self.note_damage(page, true),
         }
-        self.session = (!self.suspects.is_empty()).then_some(page);
     }
 
     /// Gives the leaf that was just read what no newer one owns.
@@ -387,7 +389,7 @@ impl<F: Flash> Leaves<'_, F> {
 
     /// Notes what a page received. Returns `false` if the directory has no room for it.
     pub(super) fn take_painted(&mut self, painted: Painted) -> bool {
-        self.apart |= painted == Painted::Apart;
+        self.lost.note_apart(painted == Painted::Apart);
         painted != Painted::Full
     }
 
@@ -396,14 +398,14 @@ impl<F: Flash> Leaves<'_, F> {
     /// One between those ranges is lost. Before the newest leaf was counted, it may only have been
     /// erased, because that leaf replaces it.
     fn note_apart(&mut self) {
-        if !core::mem::take(&mut self.apart) {
+        if !self.lost.take_apart() {
             return;
         }
         for rank in 1..self.directory.len() {
             let Some(page) = self.directory.page(rank) else { continue };
             if (0..rank).any(|earlier| self.directory.page(earlier) == Some(page)) {
                 covered!("a leaf owns two ranges because one between them is lost");
-                self.apart = true;
+                self.lost.note_apart(true);
                 self.note_damage(page, true);
             }
         }
@@ -413,7 +415,7 @@ impl<F: Flash> Leaves<'_, F> {
     ///
     /// Nothing uses the stuck mark for another purpose at this time.
     fn note_damage(&mut self, page: PageNumber, is_unexplained: bool) {
-        self.damaged.get_or_insert(page);
+        self.lost.note_damaged(page);
         if is_unexplained {
             let block = self.block_of(page);
             self.log.blocks.set_stuck(block);
@@ -424,13 +426,13 @@ impl<F: Flash> Leaves<'_, F> {
     fn count_valid(&mut self) {
         for rank in 0..self.directory.len() {
             let Some(page) = self.directory.page(rank) else { continue };
-            let is_first =
-                !self.apart || (0..rank).all(|earlier| self.directory.page(earlier) != Some(page));
+            let is_first = !self.lost.are_apart()
+                || (0..rank).all(|earlier| self.directory.page(earlier) != Some(page));
             if is_first {
                 self.log.blocks.set_valid(page, true);
             }
         }
-        if let Some(session) = self.session {
+        if let Some(session) = self.torn.session() {
             self.log.blocks.set_valid(session, true);
         }
     }
@@ -439,11 +441,12 @@ impl<F: Flash> Leaves<'_, F> {
     ///
     /// A block without valid pages is not counted: its erase may have been cut.
     fn count_unexplained(&mut self) {
-        self.unexplained_pages = u32::from(!self.directory.is_whole());
+        let mut unexplained = u32::from(!self.directory.is_whole());
         for block in self.log.blocks.all() {
             let is_damaged = self.log.blocks.take_stuck(block);
-            self.unexplained_pages += u32::from(is_damaged && self.log.blocks.valid_in(block) > 0);
+            unexplained += u32::from(is_damaged && self.log.blocks.valid_in(block) > 0);
         }
+        self.lost.count_unexplained(unexplained);
     }
 }
 

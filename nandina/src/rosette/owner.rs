@@ -42,7 +42,7 @@ impl<F: Flash> Leaves<'_, F> {
     pub(super) fn move_page(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
         self.begin_session()?;
         self.keep_checkpoint()?;
-        if self.session == Some(page) {
+        if self.torn.session() == Some(page) {
             return self.write_session();
         }
         let Some(rank) = self.rank_of(page)? else {
@@ -50,8 +50,8 @@ impl<F: Flash> Leaves<'_, F> {
             return Ok(());
         };
         let frame = self.load_trimmed(rank, 0)?;
-        self.moved_pages = self.moved_pages.saturating_add(1);
-        self.rewrite_leaf(frame, rank, self.records)
+        self.state.note_move();
+        self.rewrite_leaf(frame, rank, self.state.records())
     }
 }
 
@@ -95,9 +95,10 @@ impl<'b, F: Flash> PageOwner<'b, F> for Leaves<'b, F> {
     fn move_cost(&self, _: u32) -> u32 {
         let reads_by_erase = self.log.blocks.wear().reads_by_erase();
         limits::move_cost(self.log.verifies(), reads_by_erase)
-            + self
-                .checkpoints
-                .cost(&self.log, &Stored::of(&self.directory, &self.suspects, self.session))
+            + self.checkpoints.cost(
+                &self.log,
+                &Stored::of(&self.directory, self.torn.suspects(), self.torn.session()),
+            )
     }
 
     fn limit_pages(&self) -> u32 {
@@ -109,7 +110,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for Leaves<'b, F> {
     }
 
     fn is_needed(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
-        if self.session == Some(page) {
+        if self.torn.session() == Some(page) {
             return Ok(true);
         }
         match self.rank_of(page) {
@@ -120,7 +121,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for Leaves<'b, F> {
     }
 
     fn in_doubt(&self) -> bool {
-        self.in_doubt
+        self.state.is_in_doubt()
     }
 
     fn prepare_block(&mut self) -> Result<bool, Fault<F::Error>> {

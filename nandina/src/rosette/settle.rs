@@ -64,22 +64,22 @@ impl<F: Flash> Leaves<'_, F> {
 
     /// Settles, unless that was done.
     pub(super) fn settle(&mut self) -> Result<(), Fault<F::Error>> {
-        if self.settled {
+        if self.torn.is_settled() {
             return Ok(());
         }
         // If it fails half way, only another mount knows what is torn now.
         let settled = self.settle_all();
-        self.in_doubt = settled.is_err();
-        self.settled = settled.is_ok();
+        self.state.end_doubt(settled.is_err());
+        self.torn.set_settled(settled.is_ok());
         settled
     }
 
     fn settle_all(&mut self) -> Result<(), Fault<F::Error>> {
-        let (newest, number) = self.newest;
+        let (newest, number) = self.torn.newest();
         let block = self.block_of(newest);
-        let mut suspects = self.suspects;
-        for at in 0..self.suspects.all().len() {
-            let suspect = BlockNumber(self.suspects.all()[at].block);
+        let mut suspects = *self.torn.suspects();
+        for at in 0..self.torn.suspects().all().len() {
+            let suspect = BlockNumber(self.torn.suspects().all()[at].block);
             // Each of the other suspects has valid pages, or is held. If it is held, it still has
             // the leaf that the newest one replaces, and is erased after the newest one was written
             // again.
@@ -91,22 +91,22 @@ impl<F: Flash> Leaves<'_, F> {
         if newest != self.log.page_at(block, self.log.block_pages() - 1) {
             self.suspect(block, number, &mut suspects)?;
         }
-        self.suspects = suspects;
+        self.torn.set_suspects(suspects);
         if self.log.room() < self.reserve_pages() + 2 {
             // The newest page reads the same each time: what it superseded is no longer needed. If
             // the leaf were written again at each of several cuts, each would leave a block with
             // that leaf alone, and use up the reserve.
             covered!("the newest leaf stays where it is, since room is short");
-            self.newest_leaf = None;
+            self.torn.forget_newest_leaf();
             self.log.blocks.release();
         }
         self.free_last_block();
         self.write_session()?;
-        if let Some(leaf) = self.newest_leaf {
+        if let Some(leaf) = self.torn.newest_leaf() {
             self.move_page(leaf)?;
-            self.newest_leaf = None;
+            self.torn.forget_newest_leaf();
         }
-        self.postponed = false;
+        self.torn.take_postponed();
         if !suspects.is_empty() {
             // Older checkpoints are no longer needed from then on.
             self.write_checkpoint()?;
@@ -120,23 +120,24 @@ impl<F: Flash> Leaves<'_, F> {
     /// That block must hold nothing else. Nothing was acknowledged after that page. If the erase is
     /// cut, a mount finds the pages before it, and settles these.
     fn free_last_block(&mut self) {
-        let Some(session) = self.session.filter(|_| self.log.room() == 0) else { return };
+        let Some(session) = self.torn.session().filter(|_| self.log.room() == 0) else { return };
         let block = self.block_of(session);
         if self.log.is_newest(block) && self.log.blocks.valid_in(block) == 1 {
             covered!("the block of the last session page is written again");
             self.log.blocks.set_valid(session, false);
-            self.session = None;
+            self.torn.forget_session();
         }
     }
 
     /// Empties suspects that had to wait, if there is room.
     pub(super) fn empty_postponed(&mut self) -> Result<(), Fault<F::Error>> {
-        if !self.postponed {
+        if !self.torn.take_postponed() {
             return Ok(());
         }
-        self.postponed = false;
         let emptied = self.empty_suspects(false);
-        self.in_doubt |= emptied.is_err();
+        if emptied.is_err() {
+            self.state.doubt();
+        }
         emptied
     }
 
@@ -144,13 +145,13 @@ impl<F: Flash> Leaves<'_, F> {
     ///
     /// Unless `at_once`, suspects for which there is no room above what is kept free have to wait.
     fn empty_suspects(&mut self, at_once: bool) -> Result<(), Fault<F::Error>> {
-        let (mut left, mut stay) = (self.suspects, Suspects::NONE);
+        let (mut left, mut stay) = (*self.torn.suspects(), Suspects::NONE);
         while let Some(suspect) = self.easiest(&left) {
             let block = BlockNumber(suspect.block);
             let pages = self.log.blocks.valid_in(block) + 1;
             if !at_once && self.log.room() < self.kept_to_settle() + pages {
                 // Each of the others has at least as many pages.
-                self.postponed = true;
+                self.torn.postpone();
                 break;
             }
             if !self.empty_suspect(block)? {
@@ -161,10 +162,10 @@ impl<F: Flash> Leaves<'_, F> {
         for &suspect in left.all() {
             stay.add(suspect, usize::MAX);
         }
-        if stay == self.suspects {
+        if stay == *self.torn.suspects() {
             return Ok(());
         }
-        self.suspects = stay;
+        self.torn.set_suspects(stay);
         self.write_session()
     }
 
@@ -186,7 +187,7 @@ impl<F: Flash> Leaves<'_, F> {
         while let Some((page, place)) = gc::next_valid(self, block, from)? {
             from = place + 1;
             match self.relocate(page, None) {
-                Err(Fault::Corrupt { .. }) if !self.in_doubt => {}
+                Err(Fault::Corrupt { .. }) if !self.state.is_in_doubt() => {}
                 moved => moved?,
             }
         }
@@ -269,9 +270,9 @@ impl<F: Flash> Leaves<'_, F> {
     /// So the next mount has nothing to settle. Does nothing if there is no room for that page, or
     /// if nothing was programmed.
     pub(super) fn end_session(&mut self) -> Result<(), Fault<F::Error>> {
-        let can_end = self.settled && !self.in_doubt && self.log.has_begun();
+        let can_end = self.torn.is_settled() && !self.state.is_in_doubt() && self.log.has_begun();
         if can_end && self.log.room() > self.kept() {
-            self.in_doubt = true;
+            self.state.doubt();
             self.log.frames.forget(0);
             self.log.frames.bytes_mut(0).fill(0);
             let page = self.write(0, Label { lowest: 1, height: 0, records: SESSION_END })?;

@@ -18,9 +18,9 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    /// An operation that begins when `sequence` is the highest sequence number.
-    pub const fn begin(sequence: u64) -> Self {
-        Self { from: sequence, has_root: false, is_followed: false }
+    /// An operation begins, when `sequence` is the highest sequence number.
+    pub const fn begin(&mut self, sequence: u64) {
+        *self = Self { from: sequence, has_root: false, is_followed: false };
     }
 
     /// Notes that a page was programmed, which commits or not.
@@ -41,7 +41,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Called when no block is held any more.
     pub(crate) fn check_commit(&self) {
         // The root is written last and is the commit.
-        if self.at_once {
+        if self.running.is_at_once() {
             self.operation.check_root();
         }
         // An operation uses fewer numbers than a gap has.

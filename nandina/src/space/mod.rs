@@ -15,6 +15,7 @@ mod kind;
 mod mappings;
 mod memory;
 mod read;
+mod running;
 mod stage;
 mod write;
 
@@ -25,19 +26,16 @@ pub use kind::{Appends, InPlace, Kind, Maps, Paths};
 pub(crate) use mappings::{Mappings, mappings_in};
 
 pub(crate) use memory::Memory;
+pub(crate) use running::RETIRED_MAX;
+use running::Running;
 
 use crate::blocks::Blocks;
 pub(crate) use crate::cache::STAGED;
 use crate::cache::{Cached, Relink};
 use crate::flash::Flash;
-use crate::gc::{Extent, MOVED_ALONG_MAX};
+use crate::gc::Extent;
 use crate::log::{Frames, Log, layout_of};
 use crate::node::Medium;
-
-/// The most pages that one operation can supersede before it commits.
-///
-/// Half of them are pages that the path of a moved page takes along.
-pub(crate) const RETIRED_MAX: usize = 2 * MOVED_ALONG_MAX as usize;
 
 /// The log, and the translation from the pointers of parents to its pages.
 pub struct Space<'b, F, K: Kind> {
@@ -47,14 +45,11 @@ pub struct Space<'b, F, K: Kind> {
     pub(crate) checkpoints: K::Checkpoints,
     keeps_pages: bool,
     pub(crate) memory: K::Memory,
-    /// The running operation programs its pages at once instead of staging them.
-    pub(crate) at_once: bool,
+    pub(crate) running: Running,
     /// Sequence numbers that belong to no tree: the first, and how many.
     ///
     /// They lie above that of the root and were used, or skipped, before the index was opened.
     foreign: (u64, u32),
-    /// The number of pages that the running operation superseded.
-    retired: u8,
     #[cfg(debug_assertions)]
     operation: audit::Operation,
 }
@@ -94,9 +89,8 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
             checkpoints: K::Checkpoints::new(every, parts, safe_pages),
             keeps_pages,
             memory: K::Memory::default(),
-            at_once: true,
+            running: Running::NONE,
             foreign: (0, 0),
-            retired: 0,
             #[cfg(debug_assertions)]
             operation: audit::Operation::default(),
         }
@@ -152,7 +146,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         self.foreign = (root + 1, foreign);
         self.memory = K::Memory::default();
         self.memory.note_mount(sequence);
-        self.retired = 0;
+        self.running.end();
         self.cache.clear();
     }
 

@@ -3,7 +3,7 @@
 //! Pages are programmed at once, or staged (`space/stage.rs`).
 
 use super::memory::Memory;
-use super::{Checkpointing, Kind, RETIRED_MAX, Space};
+use super::{Checkpointing, Kind, Space};
 use crate::cache::Cached;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -168,13 +168,13 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
 
     /// Forgets the content of a page that the running operation supersedes.
     pub(crate) fn forget_superseded(&mut self, page: u32) {
-        self.retired = self.retired.saturating_add(1);
+        self.running.note_superseded();
         self.cache.forget(page);
     }
 
     /// How many more pages the running operation may supersede.
     pub(crate) const fn retirable(&self) -> usize {
-        RETIRED_MAX.saturating_sub(self.retired as usize)
+        self.running.retirable()
     }
 
     /// The current page of the node to which pointers of the tree refer as `page`.
@@ -220,9 +220,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Garbage collection does so. Nothing may be staged at that time.
     pub(crate) fn begin_operation(&mut self, at_once: bool) {
         #[cfg(debug_assertions)]
-        {
-            self.operation = super::audit::Operation::begin(self.log.sequence());
-        }
+        self.operation.begin(self.log.sequence());
         K::begin_operation(self, at_once);
     }
 
@@ -231,7 +229,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// What the operation superseded becomes garbage, at once or as soon as the root is on the
     /// chip.
     pub(crate) fn commit(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
-        self.retired = 0;
+        self.running.end();
         self.log.blocks.release();
         #[cfg(debug_assertions)]
         self.check_commit();

@@ -412,7 +412,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             covered!("the root of the newest commit is lost");
             return Err(self.no_root()?);
         }
-        self.space.log.tag = root.tag;
+        self.space.log.set_tag(root.tag);
         self.take_root(page, &PageHeader { records: commit.records, ..root })?;
         self.space.restart(identity, commit.sequence, found.sequence);
         Ok(())
@@ -442,7 +442,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             }
             self.free_held();
         }
-        self.space.log.settling = true;
+        self.space.log.begin_settling();
         Ok(torn)
     }
 
@@ -491,7 +491,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         // A block that cannot be erased counts until it is marked: no page says which pages a mount
         // left out. (So `vm` does not promise that where chips have no such marks.)
         self.space.log.mark_bad_blocks()?;
-        self.space.log.settling = false;
+        self.space.log.end_settling();
         Ok(())
     }
 

@@ -73,16 +73,16 @@ impl<F: Flash> TncIndex<'_, F> {
             Err(index) => (index, self.arena.node(leaf).count() >= self.arena.form.capacity(1)),
         };
         lower_first_keys(&mut self.arena, leaf, key);
-        self.records = self.records.saturating_add(1);
+        self.tree.count_record();
         if !is_full {
             self.arena.edit(leaf, |node| node.insert(index, key, value));
             return Ok(true);
         }
         let left = left_count(&self.arena, leaf, index);
         let upper = free_slot(&mut self.arena, 1, leaf);
-        let upper = upper.ok_or(Fault::TooHigh { height: self.height })?;
+        let upper = upper.ok_or(Fault::TooHigh { height: self.tree.height() })?;
         self.arena.edit_both(leaf, upper, |low, high| low.split(high, left, index, key, value));
-        self.leaves += 1;
+        self.tree.count_node(1);
         self.arena.mark_dirty(upper);
         self.insert_upper(leaf, upper)?;
         Ok(true)
@@ -90,7 +90,7 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Notes that a change begins with this leaf.
     fn mark_changed(&mut self, leaf: u16) {
-        self.changes = self.changes.saturating_add(1);
+        self.journal.note_change();
         self.arena.mark_dirty(leaf);
     }
 
@@ -102,7 +102,7 @@ impl<F: Flash> TncIndex<'_, F> {
             let key = Key::of(self.arena.node(upper).key(0));
             let key = key.bytes(key_bytes);
             let level = self.arena.level(lower) + 1;
-            let too_high = Fault::TooHigh { height: self.height };
+            let too_high = Fault::TooHigh { height: self.tree.height() };
             let parent = self.arena.parent(lower);
             if parent == NO_SLOT {
                 let first = Key::of(self.arena.node(lower).key(0));
@@ -114,8 +114,7 @@ impl<F: Flash> TncIndex<'_, F> {
                 self.arena.adopt(root, 0, lower);
                 self.arena.adopt(root, 1, upper);
                 self.arena.mark_dirty(root);
-                (self.root, self.height) = (root, self.height + 1);
-                self.inner_nodes += 1;
+                self.tree.grow(root);
                 return Ok(());
             }
             let index = self.arena.node(parent).child_slot(key) + 1;
@@ -129,7 +128,7 @@ impl<F: Flash> TncIndex<'_, F> {
             let beside = free_slot(&mut self.arena, level, lower).ok_or(too_high)?;
             self.arena
                 .edit_both(parent, beside, |low, high| low.split(high, left, index, key, &pointer));
-            self.inner_nodes += 1;
+            self.tree.count_node(level);
             let (at, to) = if index < left { (index, parent) } else { (index - left, beside) };
             self.arena.adopt(to, at, upper);
             self.arena.adopt_moved(beside);
@@ -144,9 +143,9 @@ impl<F: Flash> TncIndex<'_, F> {
         let Ok(index) = self.arena.node(leaf).search(key) else { return Ok(false) };
         self.mark_changed(leaf);
         self.arena.edit(leaf, |node| node.remove(index));
-        self.records = self.records.saturating_sub(1);
+        self.tree.count_record_less();
         let mut slot = leaf;
-        while slot != self.root {
+        while slot != self.tree.root() {
             let parent = self.arena.parent(slot);
             let Some(index) = self.arena.index_of(slot) else { break };
             if self.arena.node(slot).count() == 0 {
@@ -175,12 +174,14 @@ impl<F: Flash> TncIndex<'_, F> {
     /// A checkpoint may count fewer nodes than its tree has, and a mount from it does not walk the
     /// tree.
     fn count_node_less(&mut self, level: u8) -> Result<(), Fault<F::Error>> {
-        let page =
-            self.arena.form.place_of(self.arena.place(self.root)).0.min(self.arena.form.pages - 1);
-        let nodes = if level == 1 { &mut self.leaves } else { &mut self.inner_nodes };
+        let page = self
+            .arena
+            .form
+            .place_of(self.arena.place(self.tree.root()))
+            .0
+            .min(self.arena.form.pages - 1);
         let (page, reason) = (PageNumber(page), Damage::CheckpointCountsTooFew);
-        *nodes = nodes.checked_sub(1).ok_or(Fault::Corrupt { page, reason })?;
-        Ok(())
+        self.tree.count_node_less(level).ok_or(Fault::Corrupt { page, reason })
     }
 
     /// Merges the node with a neighbour, if both fit in one.
@@ -231,22 +232,22 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Makes the child of the root the new root, as long as it is the only one.
     fn lower_root(&mut self) -> Result<(), Fault<F::Error>> {
-        if self.height > 1 && self.arena.node(self.root).count() == 0 {
-            self.arena.empty_leaf(self.root);
-            (self.height, self.leaves, self.inner_nodes) = (1, 1, 0);
+        if self.tree.height() > 1 && self.arena.node(self.tree.root()).count() == 0 {
+            self.arena.empty_leaf(self.tree.root());
+            self.tree.become_leaf();
         }
-        while self.height > 1 && self.arena.node(self.root).count() == 1 {
-            let child = match self.child(self.root, 0) {
+        while self.tree.height() > 1 && self.arena.node(self.tree.root()).count() == 1 {
+            let child = match self.child(self.tree.root(), 0) {
                 // The tree is valid without this change, too.
                 Err(Fault::Corrupt { .. }) => break,
                 child => child?,
             };
-            self.count_node_less(self.height)?;
-            self.retire(self.arena.place(self.root));
-            self.arena.free(self.root);
+            self.count_node_less(self.tree.height())?;
+            self.retire(self.arena.place(self.tree.root()));
+            self.arena.free(self.tree.root());
             self.arena.uproot(child);
             self.arena.mark_dirty(child);
-            (self.root, self.height) = (child, self.height - 1);
+            self.tree.lower(child);
         }
         Ok(())
     }

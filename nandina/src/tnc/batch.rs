@@ -14,7 +14,7 @@ use crate::flash::Flash;
 impl<'b, F: Flash> Batches<'b, F> for TncIndex<'b, F> {
     fn batch_max(&self) -> usize {
         // A batch may make the tree one level higher.
-        let height = self.height + 1;
+        let height = self.tree.height() + 1;
         let in_ram = self.means().dirty_max(height) / change_nodes(height);
         self.arena.form.entries().min(in_ram.max(1)).min(self.group.most())
     }
@@ -33,14 +33,14 @@ impl<'b, F: Flash> Batches<'b, F> for TncIndex<'b, F> {
         self.allow_splits(splits, growth)?;
         let waiting = self.group.len();
         self.note_changes(changes, records)?;
-        self.in_doubt = true;
+        self.state.doubt();
         for change in changes {
             match *change {
                 Change::Put { key, value } => self.apply_put(key, Value::Given(value))?,
                 Change::Remove { key } => self.apply_remove(key)?,
             };
         }
-        self.in_doubt = false;
+        self.state.trust();
         self.end_changes(waiting)
     }
 }
@@ -48,7 +48,7 @@ impl<'b, F: Flash> Batches<'b, F> for TncIndex<'b, F> {
 impl<F: Flash> TncIndex<'_, F> {
     /// The number of records after a batch, and the most leaves that it splits.
     fn measure(&mut self, changes: &[Change<'_>]) -> Result<(u32, u32), Fault<F::Error>> {
-        let (mut records, mut splits) = (self.records, 0);
+        let (mut records, mut splits) = (self.tree.records(), 0);
         // Removals merge nodes, and the next record may split one that was merged.
         let merges = changes.iter().any(|change| change.value().is_none());
         for (at, change) in changes.iter().enumerate() {
@@ -76,8 +76,8 @@ impl<F: Flash> TncIndex<'_, F> {
     ///
     /// Each may split every node above it.
     fn growth(&self, splits: u32) -> u8 {
-        let mut children = self.arena.node(self.root).count() + splits as usize;
-        let (mut growth, mut capacity) = (0, self.arena.form.capacity(self.height));
+        let mut children = self.arena.node(self.tree.root()).count() + splits as usize;
+        let (mut growth, mut capacity) = (0, self.arena.form.capacity(self.tree.height()));
         // Keys may come in an order in which a full node keeps all its children, and each new node
         // has one child.
         while splits > 0 && children > capacity {
@@ -93,13 +93,13 @@ impl<F: Flash> TncIndex<'_, F> {
         if splits == 0 {
             return Ok(());
         }
-        let height = self.height + growth;
+        let height = self.tree.height() + growth;
         if height > height_max(self.arena.slots()) {
-            return Err(Fault::TooHigh { height: self.height });
+            return Err(Fault::TooHigh { height: self.tree.height() });
         }
         let paths = splits * (u32::from(height) - 1) + u32::from(growth);
-        let limits = self.means().limits(height, self.inner_nodes + paths);
-        if self.leaves + splits + self.inner_nodes + paths > limits.nodes {
+        let limits = self.means().limits(height, self.tree.inner_nodes() + paths);
+        if self.tree.leaves() + splits + self.tree.inner_nodes() + paths > limits.nodes {
             return Err(self.space.log.no_room(self.means().limit_pages(&limits)));
         }
         Ok(())

@@ -31,7 +31,7 @@ impl<F: Flash> TncIndex<'_, F> {
         self.ready()?;
         let mut counted = Counted::default();
         let mut last: Option<Key> = None;
-        let (mut slot, mut next) = (self.root, [0usize; HEIGHT_MAX as usize + 1]);
+        let (mut slot, mut next) = (self.tree.root(), [0usize; HEIGHT_MAX as usize + 1]);
         self.check_node(slot, &mut counted, &mut last, report);
         let nodes_max = u64::from(self.arena.form.pages) * self.arena.form.per_page as u64
             + self.arena.slots() as u64;
@@ -42,7 +42,7 @@ impl<F: Flash> TncIndex<'_, F> {
             let index = core::mem::replace(at, *at + 1);
             if level == 1 || index >= self.arena.node(slot).count() {
                 next[usize::from(level)] = 0;
-                if slot == self.root {
+                if slot == self.tree.root() {
                     break;
                 }
                 slot = self.arena.parent(slot);
@@ -86,7 +86,7 @@ impl<F: Flash> TncIndex<'_, F> {
     ) {
         let node = self.arena.node(slot);
         let (place, level) = (self.arena.place(slot), self.arena.level(slot));
-        if node.count() == 0 && slot != self.root {
+        if node.count() == 0 && slot != self.tree.root() {
             self.violates(slot, "a node is empty", report);
         }
         if node.count() > self.arena.form.capacity(level) {
@@ -124,9 +124,9 @@ impl<F: Flash> TncIndex<'_, F> {
         let valid = self.space.log.blocks.valid_pages();
         let is_counted = self.arena.form.per_page > 1;
         let claims = [
-            (counted.records == self.records, "the number of records is wrong"),
-            (counted.leaves == self.leaves, "the number of leaves is wrong"),
-            (counted.inner_nodes == self.inner_nodes, "the number of inner nodes is wrong"),
+            (counted.records == self.tree.records(), "the number of records is wrong"),
+            (counted.leaves == self.tree.leaves(), "the number of leaves is wrong"),
+            (counted.inner_nodes == self.tree.inner_nodes(), "the number of inner nodes is wrong"),
             (
                 counted.written == if is_counted { live } else { valid },
                 "the number of nodes on flash is wrong",
@@ -134,7 +134,7 @@ impl<F: Flash> TncIndex<'_, F> {
             (valid <= counted.written, "a page is counted as valid and not needed"),
         ];
         for (_, what) in claims.into_iter().filter(|(holds, _)| !holds) {
-            self.violates(self.root, what, report);
+            self.violates(self.tree.root(), what, report);
         }
     }
 }

@@ -39,7 +39,7 @@ impl<F: Flash> TncIndex<'_, F> {
         let taken = self.space.checkpoints.taken(&self.space.log, &self.live);
         if taken > 0 {
             match gc::gain_room(self, 0) {
-                Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
+                Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.state.is_in_doubt() => {}
                 gained => gained?,
             }
             self.write_out()?;
@@ -47,12 +47,12 @@ impl<F: Flash> TncIndex<'_, F> {
                 return Ok(false);
             }
         }
-        let root = self.arena.form.place_of(self.arena.place(self.root)).0;
-        let Self { height, records, inner_nodes, .. } = *self;
-        let summary = Summary { page: root, height, records, nodes: inner_nodes };
-        self.in_doubt = true;
+        let root = self.arena.form.place_of(self.arena.place(self.tree.root())).0;
+        let (height, records) = (self.tree.height(), self.tree.records());
+        let summary = Summary { page: root, height, records, nodes: self.tree.inner_nodes() };
+        self.state.doubt();
         let written = self.space.checkpoints.write(&mut self.space.log, &summary, &self.live)?;
-        self.in_doubt = false;
+        self.state.trust();
         Ok(written)
     }
 
@@ -85,16 +85,16 @@ impl<F: Flash> TncIndex<'_, F> {
         {
             return Ok(false);
         }
-        self.unexplained_pages = 0;
+        self.state.forget_unexplained();
         self.space.restart(header.identity, header.sequence, found.anchor_sequence());
         if let Some((block, _)) = found.active {
             self.space.log.keep_newest(block);
         }
         self.take_root(root, &header)?;
-        (self.inner_nodes, self.leaves) = (tree.nodes, nodes - tree.nodes);
+        self.tree.take_nodes(nodes - tree.nodes, tree.nodes);
         self.space.checkpoints.go_on_from(&found, &opened);
         self.take_records(root, tree.records)?;
-        self.ended = true;
+        self.state.note_ended(true);
         self.take_pending()?;
         Ok(true)
     }

@@ -36,27 +36,27 @@ impl<F: Flash> TncIndex<'_, F> {
     ///
     /// Cost: as many programs as full pages hold the dirty nodes; an erase for each block.
     pub(super) fn commit(&mut self) -> Result<(), Fault<F::Error>> {
-        self.in_doubt = true;
-        self.arena.mark_dirty(self.root);
+        self.state.doubt();
+        self.arena.mark_dirty(self.tree.root());
         self.space.begin_operation(true);
         let mut building = Building::EMPTY;
         let mut last = self.space.log.sequence() as u32;
-        for level in 1..=self.height {
+        for level in 1..=self.tree.height() {
             let mut next = self.arena.next_dirty(level, NO_SLOT);
             while let Some(slot) = next {
                 next = self.arena.next_dirty(level, slot);
                 self.put_node(&mut building, slot);
-                if slot == self.root || building.count == self.arena.form.per_page {
-                    last = self.write_nodes(&mut building, slot == self.root, false)?;
+                if slot == self.tree.root() || building.count == self.arena.form.per_page {
+                    last = self.write_nodes(&mut building, slot == self.tree.root(), false)?;
                 }
             }
         }
         self.space.commit(last)?;
         self.arena.release_written();
-        self.forget_journal();
+        self.journal.forget();
         self.group.clear();
-        self.drains = false;
-        self.in_doubt = false;
+        self.room.end_draining();
+        self.state.trust();
         Ok(())
     }
 
@@ -87,9 +87,9 @@ impl<F: Flash> TncIndex<'_, F> {
     /// these nodes, so a cut makes them garbage. In a step they also stay in RAM. Cost: one
     /// program, and an erase for each block.
     pub(super) fn write_ahead(&mut self, is_step: bool) -> Result<(), Fault<F::Error>> {
-        let in_doubt = core::mem::replace(&mut self.in_doubt, true);
+        let before = self.state.doubt();
         let mut building = Building::EMPTY;
-        for level in 1..self.height {
+        for level in 1..self.tree.height() {
             let mut next = self.arena.next_dirty(level, NO_SLOT);
             while let Some(slot) = next.filter(|_| building.count < self.arena.form.per_page) {
                 next = self.arena.next_dirty(level, slot);
@@ -102,10 +102,10 @@ impl<F: Flash> TncIndex<'_, F> {
             covered!("nodes are written ahead of their commit");
             let page = self.write_nodes(&mut building, false, is_step)?;
             if is_step {
-                self.note_block(self.space.log.geometry().block_of(PageNumber(page)));
+                self.journal.note_block(self.space.log.geometry().block_of(PageNumber(page)));
             }
         }
-        self.in_doubt = in_doubt;
+        self.state.end_doubt(before);
         Ok(())
     }
 
@@ -158,8 +158,8 @@ impl<F: Flash> TncIndex<'_, F> {
         stay: bool,
     ) -> Result<u32, Fault<F::Error>> {
         let count = core::mem::take(&mut building.count);
-        let height = if has_root { self.height } else { 0 };
-        let label = Label { lowest: building.lowest, height, records: self.records };
+        let height = if has_root { self.tree.height() } else { 0 };
+        let label = Label { lowest: building.lowest, height, records: self.tree.records() };
         let page = self.program(self.building(), count as u8, label)?;
         for (at, &slot) in building.slots[..count].iter().enumerate() {
             self.arena.mark_written(slot, self.arena.form.pointer(page.0, at), stay);

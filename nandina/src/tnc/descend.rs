@@ -15,7 +15,7 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// The node of `level` on the way to `key`.
     pub(super) fn descend_to(&mut self, key: &[u8], level: u8) -> Result<u16, Fault<F::Error>> {
-        let mut slot = self.root;
+        let mut slot = self.tree.root();
         self.arena.touch(slot);
         while self.arena.level(slot) > level {
             let index = self.arena.node(slot).child_slot(key);
@@ -49,10 +49,10 @@ impl<F: Flash> TncIndex<'_, F> {
     ) -> Result<u16, Fault<F::Error>> {
         while self.arena.free_slots() == 0 {
             if !self.arena.evict(pinned) {
-                return Err(Fault::TooHigh { height: self.height });
+                return Err(Fault::TooHigh { height: self.tree.height() });
             }
         }
-        self.arena.take(level, parent, place).ok_or(Fault::TooHigh { height: self.height })
+        self.arena.take(level, parent, place).ok_or(Fault::TooHigh { height: self.tree.height() })
     }
 
     /// Reads the node to which `pointer` leads into a slot.

@@ -1,15 +1,17 @@
 //! The operations of the tree as an engine of an index.
 
 use super::apply::Value;
-use super::arena::{Arena, NO_SLOT};
+use super::arena::Arena;
 use super::form::{self, Form};
 use super::journal::Group;
+use super::length::Length;
 use super::live::Live;
 use super::plan::{check_options, checkpoint_pages, medium_of, parts_of};
-use super::room::Limits;
+use super::room::Room;
 use super::scan::TncScan;
+use super::state::State;
+use super::tree::Tree;
 use super::{Checkpoints, Tnc, TncIndex};
-use crate::blocks::NO_BLOCK;
 use crate::engine::{
     Bounds, Engine, EngineFault, Inserted, Options, Record, Removed, Statistics, System, Violation,
 };
@@ -51,28 +53,12 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
             arena: Arena::new(arena, form),
             live: Live::new(live),
             group: Group::new(group, &form, options),
-            root: NO_SLOT,
-            height: 1,
-            records: 0,
-            records_before_group: 0,
-            leaves: 0,
-            inner_nodes: 0,
-            journal_pages: 0,
-            journal_blocks: 0,
-            journal_block: NO_BLOCK,
-            journal_max: form::journal_max(options),
-            changes: 0,
+            tree: Tree::UNKNOWN,
+            journal: Length::new(form::journal_max(options)),
             commit_step: form::commit_step(options),
-            drains: false,
-            limits: Limits::default(),
-            limits_follow_from: (0, 0, 0),
-            ended: false,
-            settled: false,
-            rests: 0,
-            in_doubt: true,
+            room: Room::default(),
+            state: State::UNKNOWN,
             collector: Collector::default(),
-            moved_pages: 0,
-            unexplained_pages: 0,
         }
     }
 
@@ -102,28 +88,28 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
     }
 
     fn records(&self) -> u32 {
-        if self.group.len() == 0 { self.records } else { self.records_before_group }
+        if self.group.len() == 0 { self.tree.records() } else { self.group.records_before() }
     }
 
     fn statistics(&self) -> Statistics {
         let log = &self.space.log;
         let counted = log.blocks.least_and_mean();
         Statistics {
-            height: self.height,
+            height: self.tree.height(),
             records: self.records(),
             waiting_changes: self.group.len() as u32,
-            inner_nodes: self.inner_nodes,
+            inner_nodes: self.tree.inner_nodes(),
             valid_pages: log.blocks.valid_pages(),
             limit_pages: self.limit_pages(),
             free_pages: self.space.room(),
             collected_blocks: self.collector.collected_blocks().into(),
-            moved_pages: self.moved_pages.into(),
+            moved_pages: self.state.moved_pages().into(),
             erases_least: counted.map(|(least, _)| least),
             erases_mean: counted.map(|(_, mean)| mean),
             erases_most: log.blocks.most_erased(),
             bad_blocks: log.blocks.bad_blocks(),
             refreshed_pages: self.collector.refreshed_pages().into(),
-            unexplained_pages: self.unexplained_pages,
+            unexplained_pages: self.state.unexplained_pages(),
             from_checkpoint: <Checkpoints as Checkpointing>::base(&self.space).is_some(),
             ..Statistics::default()
         }
@@ -156,10 +142,10 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
                 true
             }
         };
-        self.note_change(key, Some(value), self.records.saturating_add(u32::from(is_new)))?;
-        self.in_doubt = true;
+        self.note_change(key, Some(value), self.tree.records().saturating_add(u32::from(is_new)))?;
+        self.state.doubt();
         self.apply_put(key, Value::Given(value))?;
-        self.in_doubt = false;
+        self.state.trust();
         self.end_change()?;
         Ok(match is_new {
             _ if self.group.is_used() => Inserted::Buffered,
@@ -175,10 +161,10 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
             // It may be absent because of a pending change.
             return Ok(if self.group.len() > 0 { Removed::Buffered } else { Removed::Absent });
         }
-        self.note_change(key, None, self.records.saturating_sub(1))?;
-        self.in_doubt = true;
+        self.note_change(key, None, self.tree.records().saturating_sub(1))?;
+        self.state.doubt();
         self.apply_remove(key)?;
-        self.in_doubt = false;
+        self.state.trust();
         self.end_change()?;
         Ok(if self.group.is_used() { Removed::Buffered } else { Removed::Found })
     }

@@ -45,21 +45,22 @@ impl<F: Flash> TncIndex<'_, F> {
             self.space.log.begin_at_once();
         }
         self.space.begin_where_roots_are_replaced()?;
-        self.in_doubt = true;
+        self.state.doubt();
         self.begin_empty()?;
         if self.space.room() < 2 {
             self.space.log.blocks.release();
         }
         self.commit()?;
         // What the older index had is garbage now.
-        let root = PageNumber(self.arena.form.place_of(self.arena.place(self.root)).0);
+        let root = PageNumber(self.arena.form.place_of(self.arena.place(self.tree.root())).0);
         self.space.log.blocks.forget_valid();
         self.space.log.blocks.set_valid(root, true);
         self.live.clear();
         self.live.add(root.0, self.arena.form.per_page);
         <Checkpoints as Checkpointing>::leave(&mut self.space);
-        self.unexplained_pages = 0;
-        (self.settled, self.ended) = (true, false);
+        self.state.forget_unexplained();
+        self.state.set_settled(true);
+        self.state.note_ended(false);
         self.set_limits();
         Ok(())
     }
@@ -68,8 +69,10 @@ impl<F: Flash> TncIndex<'_, F> {
     fn begin_empty(&mut self) -> Result<(), Fault<F::Error>> {
         self.arena.clear();
         self.group.clear();
-        (self.height, self.records, self.leaves, self.inner_nodes) = (1, 0, 1, 0);
-        self.root = self.free_slot(1, NO_SLOT, (NOWHERE, NO_SLOT))?;
+        self.tree.become_leaf();
+        self.tree.take_records(0);
+        let root = self.free_slot(1, NO_SLOT, (NOWHERE, NO_SLOT))?;
+        self.tree.set_root(root);
         Ok(())
     }
 
@@ -100,7 +103,7 @@ impl<F: Flash> TncIndex<'_, F> {
     ///
     /// Does nothing if there is no room for that page, or if nothing was programmed.
     pub(super) fn mark_end(&mut self) -> Result<(), Fault<F::Error>> {
-        let kept = self.limits.reserve_pages + self.space.room_to_fail();
+        let kept = self.room.limits().reserve_pages + self.space.room_to_fail();
         // The next session may write all that was changed since the last commit.
         let commit = commit_pages(&self.arena.form, self.arena.changed().max(1));
         if self.can_end() && self.space.room() > kept + commit {
@@ -111,7 +114,7 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Whether something was programmed in this session, and all of it is whole.
     pub(super) const fn can_end(&self) -> bool {
-        self.settled && !self.in_doubt && self.space.log.has_begun()
+        self.state.is_settled() && !self.state.is_in_doubt() && self.space.log.has_begun()
     }
 
     /// Surveys a chip whose index, if it has one, cannot be opened.

@@ -11,10 +11,9 @@
 
 use super::TncIndex;
 use super::form::{self, COUNT_BYTES, Form};
-use crate::blocks::NO_BLOCK;
 use crate::engine::{Change, Options};
 use crate::error::Fault;
-use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::flash::{Flash, PageNumber};
 use crate::gc::PageOwner;
 use crate::log::Label;
 
@@ -37,6 +36,8 @@ pub struct Group<'b> {
     /// Changes in a page of the journal.
     page_entries: usize,
     count: usize,
+    /// Records before the changes that wait.
+    records: u32,
     /// The most changes that wait.
     most: usize,
     ticks_max: u32,
@@ -52,6 +53,7 @@ impl<'b> Group<'b> {
             key_bytes: form.key_bytes,
             page_entries: form.entries().max(1),
             count: 0,
+            records: 0,
             most,
             ticks_max: options.write_buffer_ticks.unwrap_or(0),
             ticks: 0,
@@ -77,6 +79,16 @@ impl<'b> Group<'b> {
     pub const fn has_room_for(&self, changes: usize) -> bool {
         let in_page = self.page_entries - self.count % self.page_entries;
         changes <= in_page && self.count + changes <= self.most()
+    }
+
+    /// Records before the changes that wait.
+    pub const fn records_before(&self) -> u32 {
+        self.records
+    }
+
+    /// There are this many records before the changes that wait.
+    pub const fn note_records(&mut self, records: u32) {
+        self.records = records;
     }
 
     const fn is_full(&self) -> bool {
@@ -190,7 +202,7 @@ impl<F: Flash> TncIndex<'_, F> {
 
     fn begin_group(&mut self) {
         if self.group.len() == 0 {
-            self.records_before_group = self.records;
+            self.group.note_records(self.tree.records());
         }
     }
 
@@ -227,7 +239,7 @@ impl<F: Flash> TncIndex<'_, F> {
         let written = self.write_group();
         if written.is_err() {
             self.group.forget_behind(waiting);
-            self.in_doubt = true;
+            self.state.doubt();
         }
         written
     }
@@ -249,7 +261,7 @@ impl<F: Flash> TncIndex<'_, F> {
             area[..COUNT_BYTES].copy_from_slice(&(count as u16).to_le_bytes());
             let entries = self.group.some(from, count);
             area[COUNT_BYTES..][..entries.len()].copy_from_slice(entries);
-            self.program_journal(frame, self.records)?;
+            self.program_journal(frame, self.tree.records())?;
             from += count;
         }
         self.group.clear();
@@ -264,26 +276,8 @@ impl<F: Flash> TncIndex<'_, F> {
         let block = self.space.log.geometry().block_of(page);
         self.space.log.blocks.hold(block);
         self.space.log.supersede(page);
-        self.note_journal(block);
+        self.journal.note_page(block);
         Ok(())
-    }
-
-    /// Counts a page of the journal in `block`.
-    pub(super) fn note_journal(&mut self, block: BlockNumber) {
-        self.journal_pages += 1;
-        self.note_block(block);
-    }
-
-    /// Counts `block` as one that a mount looks through for the journal.
-    pub(super) fn note_block(&mut self, block: BlockNumber) {
-        self.journal_blocks += u32::from(block != self.journal_block);
-        self.journal_block = block;
-    }
-
-    /// Counts no page of the journal.
-    pub(super) const fn forget_journal(&mut self) {
-        (self.journal_pages, self.journal_blocks, self.journal_block) = (0, 0, NO_BLOCK);
-        self.changes = 0;
     }
 
     /// The page buffer in which pages are built.
@@ -300,10 +294,10 @@ impl<F: Flash> TncIndex<'_, F> {
         tag: u8,
         Label { lowest, height, records }: Label,
     ) -> Result<PageNumber, Fault<F::Error>> {
-        let in_doubt = core::mem::replace(&mut self.in_doubt, true);
-        self.space.log.tag = tag;
+        let before = self.state.doubt();
+        self.space.log.set_tag(tag);
         let page = self.space.program(frame, lowest, height, records)?;
-        self.in_doubt = in_doubt;
+        self.state.end_doubt(before);
         Ok(page)
     }
 }

@@ -25,6 +25,7 @@ mod engine;
 mod form;
 mod format;
 mod journal;
+mod length;
 mod live;
 mod mount;
 mod owner;
@@ -32,18 +33,22 @@ mod plan;
 mod replay;
 mod room;
 mod scan;
+mod state;
+mod tree;
 
 use core::num::NonZeroU16;
 
 use crate::blocks::Wear;
-use crate::flash::BlockNumber;
 use crate::gc::Collector;
 use crate::space::{Absent, BuiltCheckpoints, Kind, ReadCache, Space};
 
 use arena::Arena;
 use journal::Group;
+use length::Length;
 use live::Live;
-use room::Limits;
+use room::Room;
+use state::State;
+use tree::Tree;
 
 /// The checkpoints of this engine, where that feature is on.
 type Checkpoints = <Tnc as Kind>::Checkpoints;
@@ -69,38 +74,13 @@ pub struct TncIndex<'b, F> {
     live: Live<'b>,
     /// Changes that wait for their page of the journal.
     group: Group<'b>,
-    /// The slot of the root.
-    root: u16,
-    height: u8,
-    records: u32,
-    /// What `records` was before the pending changes.
-    records_before_group: u32,
-    leaves: u32,
-    inner_nodes: u32,
-    /// Pages of the journal since the last commit, and the most of them.
-    journal_pages: u32,
-    journal_max: u32,
-    /// Blocks written since the last commit, and the newest of them.
-    journal_blocks: u32,
-    journal_block: BlockNumber,
-    /// The number of changes since the last commit; it stops at its maximum.
-    changes: u16,
+    tree: Tree,
+    /// How long the journal is.
+    journal: Length,
     /// Pages of a commit that the options let a change write.
     commit_step: Option<NonZeroU16>,
-    /// Dirty nodes are written in steps now, and collection waits for that.
-    drains: bool,
-    limits: Limits,
-    /// What the limits follow from: height, inner nodes and reliable blocks.
-    limits_follow_from: (u8, u32, u32),
-    /// The newest page before the mount ended a session: nothing is torn.
-    ended: bool,
-    /// No page on the chip can read differently from when the index was opened.
-    settled: bool,
-    /// Idle steps since the last change.
-    rests: u8,
-    /// An operation failed half way: only the medium shows what is true.
-    in_doubt: bool,
+    /// The limits of the tree, and how commits make room.
+    room: Room,
+    state: State,
     collector: Collector,
-    moved_pages: u32,
-    unexplained_pages: u32,
 }

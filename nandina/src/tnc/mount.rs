@@ -54,7 +54,7 @@ pub const fn is_journal(header: &PageHeader) -> bool {
 impl<F: Flash> TncIndex<'_, F> {
     /// Finds the index on the chip, if it has one with these settings.
     pub(super) fn find(&mut self) -> Result<(), OpenError<F::Error>> {
-        self.in_doubt = true;
+        self.state.doubt();
         #[cfg(feature = "checkpoints")]
         if self.mount_from_checkpoint()? {
             return Ok(self.settle_torn()?);
@@ -85,7 +85,7 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Mounts the medium again after an operation that failed half way.
     pub(super) fn ready(&mut self) -> Result<(), Fault<F::Error>> {
-        if !self.in_doubt {
+        if !self.state.is_in_doubt() {
             return Ok(());
         }
         #[cfg(feature = "checkpoints")]
@@ -114,8 +114,8 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Mounts without writing anything. `newest` is the newest block of the index.
     fn mount_from(&mut self, newest: Option<Newest>) -> Result<(), Fault<F::Error>> {
-        self.in_doubt = true;
-        self.unexplained_pages = 0;
+        self.state.doubt();
+        self.state.forget_unexplained();
         let Some(newest) = newest else {
             return Err(Fault::Corrupt { page: PageNumber(0), reason: Damage::NoPage });
         };
@@ -138,12 +138,12 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Makes the pending changes again, and computes what follows from the tree.
     pub(super) fn take_pending(&mut self) -> Result<(), Fault<F::Error>> {
-        self.records_before_group = self.records;
+        self.group.note_records(self.tree.records());
         self.apply_group()?;
         self.set_limits();
         self.collector.forget_reserve();
         gc::note_reserve(self);
-        self.in_doubt = false;
+        self.state.trust();
         Ok(())
     }
 
@@ -194,17 +194,18 @@ impl<F: Flash> TncIndex<'_, F> {
         header: &PageHeader,
     ) -> Result<u32, Fault<F::Error>> {
         self.arena.clear();
-        self.forget_journal();
+        self.journal.forget();
         if header.height > height_max(self.arena.slots()) {
             return Err(Fault::Corrupt { page, reason: Damage::ArenaTooSmall });
         }
-        self.height = header.height;
+        self.tree.begin(header.height);
         let place = usize::from(header.tag).saturating_sub(1);
         if place >= self.arena.form.per_page {
             return Err(Fault::Corrupt { page, reason: Damage::OtherFanout });
         }
         let root = self.arena.form.pointer(page.0, place);
-        self.root = self.read_node(root, self.height, NO_SLOT)?;
+        let slot = self.read_node(root, self.tree.height(), NO_SLOT)?;
+        self.tree.set_root(slot);
         Ok(root)
     }
 
@@ -214,11 +215,11 @@ impl<F: Flash> TncIndex<'_, F> {
         page: PageNumber,
         records: u32,
     ) -> Result<(), Fault<F::Error>> {
-        let most = u64::from(self.leaves) * self.arena.form.capacity(1) as u64;
+        let most = u64::from(self.tree.leaves()) * self.arena.form.capacity(1) as u64;
         if u64::from(records) > most {
             return Err(Fault::Corrupt { page, reason: Damage::TooManyRecords });
         }
-        self.records = records;
+        self.tree.take_records(records);
         Ok(())
     }
 
@@ -284,13 +285,13 @@ impl<F: Flash> TncIndex<'_, F> {
                     ended = header.sequence.max(ended);
                 }
                 if below == u64::MAX {
-                    self.ended = ended == highest;
+                    self.state.note_ended(ended == highest);
                 }
                 let commits = header.height > 0
                     && header.lowest > 0
                     && header.tag > 0
                     && header.sequence < below;
-                let may_be_torn = is_last && !self.ended;
+                let may_be_torn = is_last && !self.state.has_ended();
                 if commits
                     && (!may_be_torn
                         || self.space.log.steady_reading(page)? == Some(Ok(header.sequence)))
@@ -314,19 +315,20 @@ impl<F: Flash> TncIndex<'_, F> {
     ///
     /// Cost: one read for each inner node.
     fn find_valid_pages(&mut self, root: u32) -> Result<(), Fault<F::Error>> {
-        (self.leaves, self.inner_nodes) = (0, 0);
-        self.claim(root, self.height)?;
-        if self.height == 1 {
+        self.tree.forget_nodes();
+        self.claim(root, self.tree.height())?;
+        if self.tree.height() == 1 {
             return Ok(());
         }
-        let (mut slot, mut next) = (self.root, [0usize; super::form::HEIGHT_MAX as usize + 1]);
+        let (mut slot, mut next) =
+            (self.tree.root(), [0usize; super::form::HEIGHT_MAX as usize + 1]);
         loop {
             let level = self.arena.level(slot);
             let at = &mut next[usize::from(level)];
             let index = core::mem::replace(at, *at + 1);
             if index >= self.arena.node(slot).count() {
                 next[usize::from(level)] = 0;
-                if slot == self.root {
+                if slot == self.tree.root() {
                     return Ok(());
                 }
                 slot = self.arena.parent(slot);
@@ -359,11 +361,7 @@ impl<F: Flash> TncIndex<'_, F> {
         if before.unwrap_or(0) == 0 {
             self.space.log.blocks.set_valid(number, true);
         }
-        if level == 1 {
-            self.leaves += 1;
-        } else {
-            self.inner_nodes += 1;
-        }
+        self.tree.count_node(level);
         Ok(())
     }
 
@@ -371,12 +369,14 @@ impl<F: Flash> TncIndex<'_, F> {
     ///
     /// If there is no room for that, the index can still be read.
     fn settle_torn(&mut self) -> Result<(), Fault<F::Error>> {
-        self.settled = self.ended;
-        if self.settled {
+        self.state.set_settled(self.state.has_ended());
+        if self.state.is_settled() {
             return Ok(());
         }
         match self.settle() {
-            Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => Ok(()),
+            Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.state.is_in_doubt() => {
+                Ok(())
+            }
             Err(fault)
                 if fault.rejects_writes()
                     || matches!(fault, Fault::NoRoom { .. } | Fault::WornOut { .. }) =>
@@ -390,18 +390,20 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Commits before the first change, if the mount could not.
     pub(super) fn settle(&mut self) -> Result<(), Fault<F::Error>> {
-        if self.settled {
+        if self.state.is_settled() {
             return Ok(());
         }
         if self.space.room() < self.commit_pages() {
             return Err(self.space.log.no_room(self.limit_pages()));
         }
         self.commit()?;
-        self.settled = true;
+        self.state.set_settled(true);
         // A series of sessions that are cut must not use up the reserve.
         self.set_limits();
         match gc::gain_room(self, 0) {
-            Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => Ok(()),
+            Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.state.is_in_doubt() => {
+                Ok(())
+            }
             gained => gained,
         }
     }

@@ -47,29 +47,29 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
     /// The next commit need not write again what steps have written.
     fn kept(&self) -> u32 {
         let checkpoint = <Checkpoints as Checkpointing>::room(&self.space);
-        (self.limits.room_pages + checkpoint + self.space.room_to_fail())
+        (self.room.limits().room_pages + checkpoint + self.space.room_to_fail())
             .saturating_sub(self.written_pages())
     }
 
     fn reserve_pages(&self) -> u32 {
-        self.limits.reserve_pages + self.space.room_to_fail()
+        self.room.limits().reserve_pages + self.space.room_to_fail()
     }
 
     fn pages_to_empty(&self, valid: u32, together: bool) -> u32 {
         let nodes = valid * self.arena.form.per_page as u32;
-        self.means().pages_to_empty(nodes, self.height, self.inner_nodes, together)
+        self.means().pages_to_empty(nodes, self.tree.height(), self.tree.inner_nodes(), together)
     }
 
     fn move_cost(&self, beside: u32) -> u32 {
-        self.means().move_cost(self.height, beside, &self.writing())
+        self.means().move_cost(self.tree.height(), beside, &self.writing())
     }
 
     fn limit_pages(&self) -> u32 {
-        self.means().limit_pages(&self.limits)
+        self.means().limit_pages(self.room.limits())
     }
 
     fn move_pages(&self) -> u32 {
-        self.height.into()
+        self.tree.height().into()
     }
 
     fn pages_beside(&self) -> u32 {
@@ -77,7 +77,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
     }
 
     fn empties_blocks(&self) -> bool {
-        self.means().writes_ahead(self.height)
+        self.means().writes_ahead(self.tree.height())
     }
 
     fn collect_ahead(&mut self, victim: BlockNumber) -> Result<(), Fault<F::Error>> {
@@ -89,7 +89,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
     }
 
     fn begin_changes(&mut self) -> Result<bool, Fault<F::Error>> {
-        let begins = !self.settled;
+        let begins = !self.state.is_settled();
         self.settle()?;
         Ok(begins)
     }
@@ -107,7 +107,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
     }
 
     fn in_doubt(&self) -> bool {
-        self.in_doubt
+        self.state.is_in_doubt()
     }
 
     fn counts_moves(&self) -> bool {
@@ -118,7 +118,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
     ///
     /// If every change does so, a look at fewer pages would always miss the same places of a block.
     fn wear_due(&self) -> bool {
-        self.drains || self.space.log.wear_due(u32::from(self.height) + 1)
+        self.room.is_draining() || self.space.log.wear_due(u32::from(self.tree.height()) + 1)
     }
 
     /// The block with the fewest nodes, where a page holds several.
@@ -165,13 +165,14 @@ impl<F: Flash> TncIndex<'_, F> {
             self.space.log.note_unreachable(page);
             return Ok(());
         }
-        self.moved_pages = self.moved_pages.saturating_add(1);
+        self.state.note_move();
         if let Some(block) = beside {
             let last = (block.0 + 1) * self.space.log.geometry().pages_per_block;
             for page in (page.0 + 1..last).map(PageNumber) {
-                let nodes = self.arena.form.per_page * usize::from(self.height);
+                let nodes = self.arena.form.per_page * usize::from(self.tree.height());
                 if self.arena.dirty() + nodes > self.dirty_max()
-                    || self.space.log.room() <= self.commit_pages() + u32::from(self.height) + 1
+                    || self.space.log.room()
+                        <= self.commit_pages() + u32::from(self.tree.height()) + 1
                 {
                     break;
                 }
@@ -197,14 +198,14 @@ impl<F: Flash> TncIndex<'_, F> {
         let pages = self.space.log.geometry().pages_per_block;
         let from = block.0 * pages;
         for page in (from..from + pages).map(PageNumber) {
-            if self.space.log.room() <= self.commit_pages() + u32::from(self.height) + 1 {
+            if self.space.log.room() <= self.commit_pages() + u32::from(self.tree.height()) + 1 {
                 break;
             }
             if !self.space.log.blocks.is_valid(page) {
                 continue;
             }
             match self.make_page_dirty(page, Some(block)) {
-                Ok(true) => self.moved_pages = self.moved_pages.saturating_add(1),
+                Ok(true) => self.state.note_move(),
                 Ok(false) => self.space.log.note_unreachable(page),
                 Err(Fault::Corrupt { .. }) => break,
                 Err(fault) => return Err(fault),
@@ -224,7 +225,7 @@ impl<F: Flash> TncIndex<'_, F> {
         let mut is_needed = false;
         for at in 0..self.arena.form.per_page {
             // A path may have more nodes than a page that is written ahead.
-            while self.arena.dirty() + usize::from(self.height) > self.dirty_max() {
+            while self.arena.dirty() + usize::from(self.tree.height()) > self.dirty_max() {
                 if self.empties_blocks() { self.write_ahead(false)? } else { self.commit()? }
             }
             if let Some(slot) = self.needed_node(page, at)? {
@@ -254,7 +255,7 @@ impl<F: Flash> TncIndex<'_, F> {
         let slot = match key {
             Some(key) => self.descend_to(key.bytes(self.arena.form.key_bytes), level)?,
             // Only a root is empty.
-            None => self.root,
+            None => self.tree.root(),
         };
         Ok((self.arena.place(slot) == self.arena.form.pointer(page.0, at)).then_some(slot))
     }
@@ -273,7 +274,7 @@ impl<F: Flash> TncIndex<'_, F> {
             return Ok(None);
         }
         let bytes = self.space.log.frames.bytes(frame);
-        let level = level_in(bytes[at]).clamp(1, self.height);
+        let level = level_in(bytes[at]).clamp(1, self.tree.height());
         let node = &bytes[self.arena.form.node_at(at)..][..self.arena.form.node_bytes];
         let node = Node::parse(node, self.arena.form.shape(level));
         let key = node.filter(|node| node.count() > 0).map(|node| Key::of(node.key(0)));
@@ -306,7 +307,7 @@ impl<F: Flash> TncIndex<'_, F> {
                     Err(Fault::Corrupt { .. }) => {}
                     child => {
                         self.arena.mark_dirty(child?);
-                        self.moved_pages = self.moved_pages.saturating_add(1);
+                        self.state.note_move();
                         left -= 1;
                     }
                 }

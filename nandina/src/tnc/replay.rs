@@ -31,7 +31,8 @@ impl<F: Flash> TncIndex<'_, F> {
             // its program.
             let went_on =
                 lost_behind.is_some_and(|sequence| next.0.saturating_sub(sequence) < GAP / 2);
-            self.unexplained_pages += u32::from(went_on && !self.space.log.blocks.is_bad(block));
+            let is_bad = self.space.log.blocks.is_bad(block);
+            self.state.note_unexplained(went_on && !is_bad);
             age = next;
         }
     }
@@ -98,8 +99,7 @@ impl<F: Flash> TncIndex<'_, F> {
                 Err(_) => {
                     // It can have been a page of the journal only if it came after the commit.
                     let is_torn = place + 1 == end;
-                    self.unexplained_pages +=
-                        u32::from(!is_torn && since >= commit.header.sequence);
+                    self.state.note_unexplained(!is_torn && since >= commit.header.sequence);
                     continue;
                 }
             };
@@ -111,7 +111,7 @@ impl<F: Flash> TncIndex<'_, F> {
             let is_last = place + 1 == end;
             if !counts
                 || (is_last
-                    && !self.ended
+                    && !self.state.has_ended()
                     && self.space.log.steady_reading(page)? != Some(Ok(header.sequence)))
             {
                 continue;
@@ -120,7 +120,7 @@ impl<F: Flash> TncIndex<'_, F> {
                 self.space.log.blocks.hold(block);
                 is_held = true;
             }
-            self.note_journal(block);
+            self.journal.note_page(block);
             let before = before.replace(page).filter(|_| place == 0);
             if let Some(before) = before
                 && self.is_repeated(before, frame)?
@@ -156,9 +156,9 @@ impl<F: Flash> TncIndex<'_, F> {
             let entry = &self.space.log.frames.bytes(frame)[start..][..form.entry_bytes()];
             let (kind, key) = (entry[0], Key::of(&entry[1..=key_bytes]));
             // RAM suffices if it has room for as many nodes as when the change was made.
-            let room = self.arena.slots().saturating_sub(usize::from(self.height) + 1);
-            let is_low = self.height <= height_max(self.arena.slots());
-            if !is_low || self.arena.changed() + change_nodes(self.height) > room {
+            let room = self.arena.slots().saturating_sub(usize::from(self.tree.height()) + 1);
+            let is_low = self.tree.height() <= height_max(self.arena.slots());
+            if !is_low || self.arena.changed() + change_nodes(self.tree.height()) > room {
                 return Err(Fault::Corrupt { page, reason: Damage::ArenaTooSmall });
             }
             if kind == PUT {

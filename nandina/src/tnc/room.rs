@@ -45,6 +45,35 @@ pub struct Limits {
     pub reserve_pages: u32,
 }
 
+/// The limits of the tree, and how commits make room for it.
+#[derive(Default)]
+pub struct Room {
+    limits: Limits,
+    /// What the limits follow from: height, inner nodes and reliable blocks.
+    follows_from: (u8, u32, u32),
+    /// Dirty nodes are written in steps now, and collection waits for that.
+    drains: bool,
+    /// Idle steps since the last change.
+    rests: u8,
+}
+
+impl Room {
+    /// The limits of the tree as it was when they were computed last.
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Whether dirty nodes are written in steps now, and collection waits for that.
+    pub const fn is_draining(&self) -> bool {
+        self.drains
+    }
+
+    /// No node is dirty: collection waits no longer.
+    pub const fn end_draining(&mut self) {
+        self.drains = false;
+    }
+}
+
 /// What the limits follow from, besides the tree itself.
 #[derive(Clone, Copy)]
 pub struct Means {
@@ -249,7 +278,7 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// The most dirty nodes.
     pub(super) fn dirty_max(&self) -> usize {
-        self.means().dirty_max(self.height)
+        self.means().dirty_max(self.tree.height())
     }
 
     /// Pages of a commit of the nodes that are dirty now.
@@ -259,10 +288,11 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Computes the limits of the tree as it is.
     pub(super) fn set_limits(&mut self) {
-        let follows_from = (self.height, self.inner_nodes, self.space.extent().blocks);
-        if self.limits_follow_from != follows_from {
-            self.limits = self.means().limits(self.height, self.inner_nodes);
-            self.limits_follow_from = follows_from;
+        let follows_from =
+            (self.tree.height(), self.tree.inner_nodes(), self.space.extent().blocks);
+        if self.room.follows_from != follows_from {
+            self.room.limits = self.means().limits(self.tree.height(), self.tree.inner_nodes());
+            self.room.follows_from = follows_from;
         }
     }
 
@@ -282,13 +312,13 @@ impl<F: Flash> TncIndex<'_, F> {
         changes: usize,
         growth: u8,
     ) -> Result<(), Fault<F::Error>> {
-        self.rests = 0;
+        self.room.rests = 0;
         self.ready()?;
         self.settle()?;
-        let height = self.height + growth;
+        let height = self.tree.height() + growth;
         let (nodes, most) = (changes * change_nodes(height), self.means().dirty_max(height));
         if nodes > most && changes > 1 {
-            return Err(Fault::TooHigh { height: self.height });
+            return Err(Fault::TooHigh { height: self.tree.height() });
         }
         let is_full = self.arena.changed() + nodes > most || self.journal_is_full();
         let is_short = self.space.room() < self.kept_for(changes) && self.has_journal();
@@ -298,10 +328,10 @@ impl<F: Flash> TncIndex<'_, F> {
             self.take_step(changes)?;
         }
         self.set_limits();
-        let collects = !self.drains || self.is_drained();
+        let collects = !self.room.drains || self.is_drained();
         gc::make_room(self, collects)?;
         // The pages that were to be moved have been moved, or have become garbage meanwhile.
-        self.drains &= !collects;
+        self.room.drains &= !collects;
         Ok(())
     }
 
@@ -310,19 +340,19 @@ impl<F: Flash> TncIndex<'_, F> {
     /// It is not inlined, so that it does not add to the stack of what follows.
     #[inline(never)]
     fn take_step(&mut self, changes: usize) -> Result<(), Fault<F::Error>> {
-        let Some(step) = self.means().step_nodes(self.height) else { return Ok(()) };
+        let Some(step) = self.means().step_nodes(self.tree.height()) else { return Ok(()) };
         if self.step_is_due(changes, step) {
-            let pages = changes as u32 * self.means().step_pages(self.height);
+            let pages = changes as u32 * self.means().step_pages(self.tree.height());
             self.write_steps(pages, step, changes)?;
         }
-        self.drains |= self.arena.dirty() > step && self.collection_is_due()?;
+        self.room.drains |= self.arena.dirty() > step && self.collection_is_due()?;
         Ok(())
     }
 
     /// Whether a commit would write no more than a step.
     #[inline(never)]
     fn is_drained(&self) -> bool {
-        self.means().step_nodes(self.height).is_none_or(|step| self.arena.dirty() <= step)
+        self.means().step_nodes(self.tree.height()).is_none_or(|step| self.arena.dirty() <= step)
     }
 
     /// Pages that must be free before this many changes.
@@ -331,7 +361,7 @@ impl<F: Flash> TncIndex<'_, F> {
     /// dirty.
     #[inline(never)]
     pub(super) fn kept_for(&self, changes: usize) -> u32 {
-        let again = (changes * usize::from(self.height)).min(self.arena.written());
+        let again = (changes * usize::from(self.tree.height())).min(self.arena.written());
         self.kept() + again.div_ceil(self.arena.form.per_page) as u32
     }
 
@@ -341,23 +371,23 @@ impl<F: Flash> TncIndex<'_, F> {
     /// is full, or before room is short. A node that is written early may be changed again before
     /// the commit, so steps begin no sooner than they must.
     fn step_is_due(&self, changes: usize, step: usize) -> bool {
-        let (dirty, path) = (self.arena.dirty(), path_nodes(self.height));
+        let (dirty, path) = (self.arena.dirty(), path_nodes(self.tree.height()));
         if dirty <= step {
             return false;
         }
         // Each change makes nodes dirty, even while steps write others.
         let needed = (dirty - step).div_ceil(step - path);
         let changed = self.arena.changed();
-        let used = changed + changes * change_nodes(self.height);
+        let used = changed + changes * change_nodes(self.tree.height());
         let left = self.dirty_max().saturating_sub(used);
         // Each change takes as many nodes as the previous ones did on average, and at least one.
-        let before = usize::from(self.changes).clamp(1, changed);
+        let before = usize::from(self.journal.changes()).clamp(1, changed);
         let in_ram = left * before / changed;
-        let in_journal = self.journal_max.saturating_sub(self.journal_pages) as usize;
+        let in_journal = self.journal.pages_max().saturating_sub(self.journal.pages()) as usize;
         // A page of the journal, and those of the nodes that become dirty.
         let pages = 1 + path.div_ceil(self.arena.form.per_page);
         let on_flash = self.space.room().saturating_sub(self.kept_for(changes)) as usize / pages;
-        self.drains || in_ram.min(in_journal).min(on_flash) <= needed + changes
+        self.room.drains || in_ram.min(in_journal).min(on_flash) <= needed + changes
     }
 
     /// Whether pages are to be moved, before which all dirty nodes are written.
@@ -374,14 +404,14 @@ impl<F: Flash> TncIndex<'_, F> {
     #[inline(never)]
     pub(super) fn commit_within(&mut self, budget: u32) -> Result<bool, Fault<F::Error>> {
         let is_due = self.commit_is_due();
-        if !self.settled {
+        if !self.state.is_settled() {
             return Ok(false);
         }
         if is_due && budget >= self.commit_cost() {
             self.commit()?;
             return Ok(false);
         }
-        let Some(step) = self.means().step_nodes(self.height) else { return Ok(false) };
+        let Some(step) = self.means().step_nodes(self.tree.height()) else { return Ok(false) };
         let before = self.space.log.operations();
         while is_due || self.step_is_due(1, step) {
             let used = self.space.log.operations().wrapping_sub(before);
@@ -402,9 +432,9 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Sessions with few changes leave the journal in many blocks, and a mount looks for each of
     /// these.
     fn journal_is_full(&self) -> bool {
-        let blocks = self.journal_max / self.space.log.block_pages();
-        self.journal_pages >= self.journal_max
-            || self.journal_blocks > blocks + self.means().blocks_beside(self.height)
+        let blocks = self.journal.pages_max() / self.space.log.block_pages();
+        self.journal.pages() >= self.journal.pages_max()
+            || self.journal.blocks() > blocks + self.means().blocks_beside(self.tree.height())
     }
 
     /// Whether an idle step commits, and counts the step.
@@ -413,13 +443,13 @@ impl<F: Flash> TncIndex<'_, F> {
     /// steps without a change between them: the patrol reads the pages of nodes but not those of
     /// the journal, so changes must not stay in the journal while the index is at rest.
     pub(super) fn commit_is_due(&mut self) -> bool {
-        self.rests = self.rests.saturating_add(1);
-        let change = change_nodes(self.height);
+        self.room.rests = self.room.rests.saturating_add(1);
+        let change = change_nodes(self.tree.height());
         let is_short = self.space.room() < gc::floor(self) + self.space.log.block_pages();
         let is_full = self.arena.changed() + 2 * change > self.dirty_max()
-            || self.journal_pages + 1 >= self.journal_max
+            || self.journal.pages() + 1 >= self.journal.pages_max()
             || self.journal_is_full();
-        self.has_journal() && (is_short || is_full || self.rests > RESTS)
+        self.has_journal() && (is_short || is_full || self.room.rests > RESTS)
     }
 
     /// The most chip operations of a commit now.
@@ -442,7 +472,7 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Whether a commit would free pages of the journal, or has nodes to write.
     pub(super) fn has_journal(&self) -> bool {
-        self.journal_pages > 0 || self.arena.dirty() > 0
+        self.journal.pages() > 0 || self.arena.dirty() > 0
     }
 
     /// Refuses a new record of `leaf` if there is no room for the nodes that it splits.
@@ -458,19 +488,20 @@ impl<F: Flash> TncIndex<'_, F> {
             return Ok(());
         }
         let grows = slot == NO_SLOT;
-        let height = self.height + u8::from(grows);
+        let height = self.tree.height() + u8::from(grows);
         if height > height_max(self.arena.slots()) {
-            return Err(Fault::TooHigh { height: self.height });
+            return Err(Fault::TooHigh { height: self.tree.height() });
         }
-        let inner_nodes = self.inner_nodes + u32::from(splits) - 1 + u32::from(grows);
+        let inner_nodes = self.tree.inner_nodes() + u32::from(splits) - 1 + u32::from(grows);
         let limits = self.means().limits(height, inner_nodes);
-        let mut more_blocks = self.means();
-        more_blocks.extent.blocks = u32::MAX;
+        let means = self.means();
+        let extent = Extent { blocks: u32::MAX, ..means.extent };
+        let more_blocks = Means { extent, ..means };
         if limits.nodes == 0 && more_blocks.limits(height, inner_nodes).nodes == 0 {
             // With so few nodes in RAM, or in a block, no block of such a tree can be emptied.
-            return Err(Fault::TooHigh { height: self.height });
+            return Err(Fault::TooHigh { height: self.tree.height() });
         }
-        if self.leaves + 1 + inner_nodes > limits.nodes {
+        if self.tree.leaves() + 1 + inner_nodes > limits.nodes {
             return Err(self.space.log.no_room(self.means().limit_pages(&limits)));
         }
         Ok(())

@@ -76,7 +76,7 @@ impl<F: Flash> TncIndex<'_, F> {
             None if scan.downwards => scan.high,
             None => scan.low,
         };
-        let mut slot = self.root;
+        let mut slot = self.tree.root();
         self.arena.touch(slot);
         while self.arena.level(slot) > 1 {
             let node = self.arena.node(slot);

@@ -147,7 +147,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             return Ok(());
         }
         let operation = S::path_pages(self.state.height()) + u32::from(self.state.height()) + 1;
-        if !self.space.log.settling && CheckpointsOf::<S>::is_due(&self.space, operation) {
+        if !self.space.log.is_settling() && CheckpointsOf::<S>::is_due(&self.space, operation) {
             self.write_out()?;
             self.write_checkpoint()?;
         }

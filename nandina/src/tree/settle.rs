@@ -77,7 +77,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         covered!("an index is read unsettled");
         S::Kind::read_unsettled(self)?;
         self.state.set_settled(false);
-        self.space.log.settling = false;
+        self.space.log.end_settling();
         self.free_held();
         Ok(())
     }

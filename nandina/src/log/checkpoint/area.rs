@@ -3,8 +3,8 @@
 //! Where a checkpoint fits in a block, that block holds one after another. Where it does not, each
 //! has blocks of its own, which its anchor names in order. Nothing is written here.
 
+use super::anchors::ANCHORS;
 use super::page::{Kind, PREFIX_BYTES, Prefix, anchored_block};
-use super::{ANCHORS, Checkpoints};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, Geometry, PageNumber};
 use crate::log::Log;
@@ -48,21 +48,6 @@ pub(super) const fn blocks_for(
 pub(super) struct Area {
     blocks: [BlockNumber; AREA_MAX],
     count: usize,
-}
-
-impl Checkpoints {
-    /// Bounds the next checkpoints by one block, if they may have more.
-    ///
-    /// Then a checkpoint that does not fit is not written. An index may be too full for the blocks
-    /// of a larger checkpoint, because it was filled with a smaller table. Returns whether anything
-    /// changed.
-    pub const fn shrink(&mut self) -> bool {
-        let shrinks = self.blocks > 1;
-        if shrinks {
-            self.blocks = 1;
-        }
-        shrinks
-    }
 }
 
 impl Area {

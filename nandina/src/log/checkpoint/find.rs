@@ -4,11 +4,12 @@
 
 use core::ops::Range;
 
+use super::anchors::ANCHORS;
 use super::area::{Place, area_page};
 use super::page::{
     BAD, HEAD_BYTES, Head, Kind, PREFIX_BYTES, Prefix, anchored_block, table_bytes, valid_bytes,
 };
-use super::{ANCHORS, Base, Checkpoint, Checkpoints, Opened, Stream, parts_of};
+use super::{Checkpoint, Checkpoints, Stream, parts_of};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::log::Log;
@@ -46,7 +47,7 @@ impl Checkpoints {
             if !log.blocks.is_bad(anchor)
                 && let Some(found) = last_anchor(log, anchor)?
             {
-                self.leads_to[which] = found.block;
+                self.note_anchor(which, found.block);
                 if newest.as_ref().is_none_or(|(_, before)| before.number < found.number) {
                     newest = Some((which, found));
                 }
@@ -56,7 +57,7 @@ impl Checkpoints {
         // The other anchor leads nowhere: the first block of its checkpoint was erased before this
         // one was written. An anchor that can no longer be erased must not stay the one with the
         // highest number.
-        self.number = number;
+        self.note_number(number);
         // If all checkpoints have the same size, the search takes one step for each of them.
         let stride = if S::HAS_FIXED_SIZE { parts_of(log, stream) } else { 1 };
         let mut end = match log.block_pages() / stride {
@@ -76,16 +77,8 @@ impl Checkpoints {
             // after the anchor's last visible page there may be a page that a cut made invisible.
             if prefix.number == number + u64::from(prefix.before) {
                 self.reserve_anchors(log);
-                if !self.reserve_area(log, at, place + parts)? {
-                    continue;
-                }
-                // A cut erase of the anchor may have left all of it readable, and a cut program may
-                // have left nothing visible. So the place after its last page cannot be trusted:
-                // the other anchor is erased and written next.
-                self.anchor = Some((which as u8, log.block_pages()));
-                self.stale = false;
-                // A program that was cut may be invisible: the block is not written again.
-                self.last = Some((block, log.block_pages()));
+                let Some(held) = reserve_area(log, at, place + parts)? else { continue };
+                self.take_found(which, block, held, log.block_pages());
                 return Ok(Some(found));
             }
         }
@@ -119,7 +112,7 @@ impl Checkpoints {
                 let Some(Head { summary, active, list }) = Head::read(bytes, &geometry) else {
                     return Ok(None);
                 };
-                self.number = prefix.number;
+                self.note_number(prefix.number);
                 let checkpoint = Checkpoint::new(header, summary, place, active, list, parts);
                 found = Some((checkpoint, prefix));
             }
@@ -154,45 +147,24 @@ impl Checkpoints {
         }
         Ok(found.filter(|_| stream.is_sound(log.geometry().pages())))
     }
+}
 
-    /// Keeps the blocks of the checkpoint at `place` from all other use.
-    ///
-    /// It ends at `end`, counted from the first page of its first block. Returns `false` if the
-    /// anchor that names its blocks can no longer be read.
-    fn reserve_area<F: Flash>(
-        &mut self,
-        log: &mut Log<'_, F>,
-        mut place: Place,
-        end: u32,
-    ) -> Result<bool, Fault<F::Error>> {
-        let block_pages = log.block_pages();
-        self.held = 0;
-        for part in (0..end).step_by(block_pages as usize) {
-            let Some(page) = place.page_of(log, part)? else {
-                self.held = 0;
-                return Ok(false);
-            };
-            log.blocks.set_reserved(log.geometry().block_of(page), true);
-            self.held += 1;
-        }
-        Ok(true)
+/// Keeps the blocks of the checkpoint at `place` from all other use.
+///
+/// It ends at `end`, counted from the first page of its first block. Returns their number, or
+/// `None` if the anchor that names them can no longer be read.
+fn reserve_area<F: Flash>(
+    log: &mut Log<'_, F>,
+    mut place: Place,
+    end: u32,
+) -> Result<Option<u8>, Fault<F::Error>> {
+    let mut held = 0;
+    for part in (0..end).step_by(log.block_pages() as usize) {
+        let Some(page) = place.page_of(log, part)? else { return Ok(None) };
+        log.blocks.set_reserved(log.geometry().block_of(page), true);
+        held += 1;
     }
-
-    /// Continues from a checkpoint.
-    ///
-    /// `opened` says which of its blocks were opened since. An anchor may have been written since.
-    pub fn go_on_from(&mut self, found: &Checkpoint, opened: &Opened) {
-        let listed = || opened.since.iter().zip(found.listed());
-        let list = &mut self.list;
-        listed().filter(|(since, _)| since.is_some()).for_each(|(_, &block)| list.push(block));
-        self.opened = list.len() as u32;
-        while list.pop().is_some() {}
-        listed().filter(|(since, _)| since.is_none()).for_each(|(_, &block)| list.push(block));
-        self.scanned = *list;
-        let active = found.active.map(|(block, _)| block);
-        let highest = found.anchor_sequence().max(opened.checkpoint);
-        self.base = Some(Base { sequence: found.header.sequence, highest, active });
-    }
+    Ok(Some(held))
 }
 
 /// The newest page of an anchor.

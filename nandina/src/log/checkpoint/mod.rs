@@ -19,6 +19,7 @@
 //! A checkpoint is written between operations only, and no mount depends on it: if anything is
 //! missing or damaged, the mount falls back to looking at every block.
 
+mod anchors;
 mod area;
 mod find;
 mod found;
@@ -27,6 +28,8 @@ mod page;
 mod size;
 mod stream;
 
+pub use anchors::erase_anchors;
+use anchors::{ANCHORS, Anchors, program_area};
 use area::Area;
 pub use area::{AREA_MAX, area_blocks, erases_max};
 pub use find::read_owned;
@@ -37,8 +40,8 @@ use page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix};
 pub use size::{VOIDING, cost, parts, parts_most, search_in_vain, voiding_cost};
 pub use stream::Stream;
 
-use super::{Label, Log, Source};
-use crate::blocks::{Blocks, NO_BLOCK};
+use super::Log;
+use crate::blocks::Blocks;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash};
 
@@ -53,9 +56,6 @@ pub const LIST_MAX: usize = 16;
 /// They are for the operation that makes it due, and for the checkpoint itself.
 const SLACK: usize = 4;
 
-/// The anchors: blocks that record where the checkpoints are.
-const ANCHORS: [BlockNumber; 2] = [BlockNumber(0), BlockNumber(1)];
-
 /// The state of the checkpoints on the chip.
 pub struct Checkpoints {
     /// Blocks opened between two checkpoints; 0 if none are written.
@@ -64,16 +64,7 @@ pub struct Checkpoints {
     ///
     /// The place lies beyond the block's end if the block may no longer be written.
     last: Option<(BlockNumber, u32)>,
-    /// The anchor in use and the place of its next page.
-    ///
-    /// `None` after a mount without a checkpoint.
-    anchor: Option<(u8, u32)>,
-    /// The blocks to which the anchors lead, or [`NO_BLOCK`] where that is not known.
-    leads_to: [BlockNumber; ANCHORS.len()],
-    /// The anchors may lead to a checkpoint that the mount did not use.
-    ///
-    /// None of its blocks may be opened until the anchors are erased.
-    stale: bool,
+    anchors: Anchors,
     /// The most blocks that one checkpoint takes.
     blocks: u8,
     /// Blocks of the last one.
@@ -124,14 +115,11 @@ impl Checkpoints {
 
     /// The state in which nothing is known of the chip.
     const fn unknown(every: u32, blocks: u8) -> Self {
-        let (list, stale) = (List::EMPTY, every > 0);
-        let (last, anchor, base) = (None, None, None);
+        let (list, last, base) = (List::EMPTY, None, None);
         Self {
             every,
             last,
-            anchor,
-            leads_to: [NO_BLOCK; ANCHORS.len()],
-            stale,
+            anchors: Anchors::unknown(every > 0),
             blocks,
             held: 0,
             number: 0,
@@ -154,20 +142,19 @@ impl Checkpoints {
     ///
     /// What the anchors say stays known: they may still say it after they were erased.
     pub fn forget<F: Flash>(&mut self, log: &mut Log<'_, F>) {
-        let Self { leads_to, number, .. } = *self;
-        *self = Self { leads_to, number, ..Self::unknown(self.every, self.blocks) };
+        let (anchors, number) = (self.anchors.forgotten(self.every > 0), self.number);
+        *self = Self { anchors, number, ..Self::unknown(self.every, self.blocks) };
         self.reserve_anchors(log);
     }
 
     /// Notes that both anchors were erased, and frees the block of checkpoints.
     pub fn leave<F: Flash>(&mut self, log: &mut Log<'_, F>) {
-        let anchor = self.anchor;
+        let anchors = self.anchors;
         if self.last.is_some() {
             self.release(log, &[]);
         }
         self.forget(log);
-        self.anchor = anchor;
-        self.stale = false;
+        self.anchors = anchors.erased();
     }
 
     /// Keeps the anchors from all other use.
@@ -190,6 +177,55 @@ impl Checkpoints {
                 log.blocks.set_reserved(block, false);
             }
         }
+    }
+
+    /// Bounds the next checkpoints by one block, if they may have more.
+    ///
+    /// Then a checkpoint that does not fit is not written. An index may be too full for the blocks
+    /// of a larger checkpoint, because it was filled with a smaller table. Returns whether anything
+    /// changed.
+    pub const fn shrink(&mut self) -> bool {
+        let shrinks = self.blocks > 1;
+        if shrinks {
+            self.blocks = 1;
+        }
+        shrinks
+    }
+
+    /// Notes the `number` of a checkpoint that was read, or of an anchor.
+    const fn note_number(&mut self, number: u64) {
+        self.number = number;
+    }
+
+    /// Notes that the anchor `which` leads to `block`.
+    const fn note_anchor(&mut self, which: usize, block: BlockNumber) {
+        self.anchors.note(which, block);
+    }
+
+    /// Begins with the checkpoint in `block`, to which the anchor `which` leads.
+    ///
+    /// It takes `held` blocks. A program that was cut may be invisible: `block` is not written
+    /// again.
+    fn take_found(&mut self, which: usize, block: BlockNumber, held: u8, block_pages: u32) {
+        self.anchors.follow(which, block_pages);
+        self.last = Some((block, block_pages));
+        self.held = held;
+    }
+
+    /// Continues from a checkpoint.
+    ///
+    /// `opened` says which of its blocks were opened since. An anchor may have been written since.
+    pub fn go_on_from(&mut self, found: &Checkpoint, opened: &Opened) {
+        let listed = || opened.since.iter().zip(found.listed());
+        let list = &mut self.list;
+        listed().filter(|(since, _)| since.is_some()).for_each(|(_, &block)| list.push(block));
+        self.opened = list.len() as u32;
+        while list.pop().is_some() {}
+        listed().filter(|(since, _)| since.is_none()).for_each(|(_, &block)| list.push(block));
+        self.scanned = *list;
+        let active = found.active.map(|(block, _)| block);
+        let highest = found.anchor_sequence().max(opened.checkpoint);
+        self.base = Some(Base { sequence: found.header.sequence, highest, active });
     }
 
     /// Blocks that are free as soon as a mount has settled.
@@ -310,7 +346,7 @@ impl Checkpoints {
         // A block outside the list is opened only after the checkpoint was erased, and so is any
         // block after a mount that did not use the checkpoint.
         debug_assert!(
-            self.last.is_none() && !self.stale,
+            self.last.is_none() && !self.anchors.are_stale(),
             "a block is opened that the checkpoint does not list"
         );
         Ok(None)
@@ -321,7 +357,7 @@ impl Checkpoints {
     /// While a mount settles, it may have reserved others.
     #[cfg(debug_assertions)]
     pub fn check_reserved<F: Flash>(&self, log: &Log<'_, F>) {
-        if log.settling {
+        if log.is_settling() {
             return;
         }
         let mut held = 0;
@@ -382,7 +418,7 @@ impl Checkpoints {
         let Some((block, _)) = self.last.take() else {
             // All its listed blocks were opened, but a block that was erased just before a cut
             // looks as if it had never been opened.
-            return if self.stale { self.erase_anchors(log) } else { Ok(()) };
+            return if self.anchors.are_stale() { self.erase_anchors(log) } else { Ok(()) };
         };
         covered!("a checkpoint is erased when its list ends");
         self.release(log, taken);
@@ -396,23 +432,7 @@ impl Checkpoints {
 
     /// Erases both anchors, so that a mount finds no checkpoint.
     pub fn erase_anchors<F: Flash>(&mut self, log: &mut Log<'_, F>) -> Result<(), Fault<F::Error>> {
-        erase_anchors(log)?;
-        let leads_to = core::mem::replace(&mut self.leads_to, [NO_BLOCK; ANCHORS.len()]);
-        for (anchor, block) in ANCHORS.into_iter().zip(leads_to) {
-            // Without a mark it still leads to its checkpoint, which then has to be erased.
-            if block != NO_BLOCK
-                && log.blocks.is_bad(anchor)
-                && !log.is_marked(anchor)?
-                && log.blocks.is_empty(block)
-                && Some(block) != log.active_block()
-            {
-                log.erase_for_good(block)?;
-            }
-        }
-        let usable = ANCHORS.iter().position(|&block| !log.blocks.is_bad(block));
-        self.anchor = usable.map(|which| (which as u8, 0));
-        self.stale = false;
-        Ok(())
+        self.anchors.erase(log)
     }
 
     /// Writes a checkpoint.
@@ -473,7 +493,7 @@ impl Checkpoints {
             // as if they had never been opened. So the old checkpoint is erased before an anchor
             // leads to the new one.
             self.erase_checkpoints(log, area)?;
-            if !self.write_anchor(log, area)? {
+            if !self.anchors.write(log, (area, self.number))? {
                 covered!("no anchor can be written");
                 give_back(log, area);
                 self.every = 0;
@@ -570,71 +590,6 @@ impl Checkpoints {
         }
         Ok(true)
     }
-
-    /// Programs the anchor page for checkpoints in the blocks `area`.
-    ///
-    /// Returns `false` if no anchor could be written.
-    fn write_anchor<F: Flash>(
-        &mut self,
-        log: &mut Log<'_, F>,
-        area: &[BlockNumber],
-    ) -> Result<bool, Fault<F::Error>> {
-        let (number, area_bytes) = (self.number, log.layout().area_bytes());
-        while let Some((which, place)) = self.anchor_with_room(log)? {
-            let page = &mut log.frames.bytes_mut(0)[..area_bytes];
-            page.fill(0xFF);
-            Prefix { kind: Kind::Anchor, part: 0, parts: 1, before: 0, number }.write(page);
-            for (block, named) in area.iter().zip(page[PREFIX_BYTES..].chunks_exact_mut(4)) {
-                named.copy_from_slice(&block.0.to_le_bytes());
-            }
-            self.anchor = Some((which as u8, place + 1));
-            self.leads_to[which] = area.first().copied().unwrap_or(NO_BLOCK);
-            if program_area(log, ANCHORS[which], place)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// The anchor to write next, and the place in it.
-    fn anchor_with_room<F: Flash>(
-        &self,
-        log: &mut Log<'_, F>,
-    ) -> Result<Option<(usize, u32)>, Fault<F::Error>> {
-        let usable = |log: &Log<'_, F>, which: usize| !log.blocks.is_bad(ANCHORS[which]);
-        let first = match self.anchor.map(|(which, place)| (which.into(), place)) {
-            Some((which, place)) if usable(log, which) && place < log.block_pages() => {
-                return Ok(Some((which, place)));
-            }
-            // The other anchor first: the one in use leads to a checkpoint that is still correct.
-            Some((which, _)) => 1 - which,
-            None => return Ok(None),
-        };
-        for which in [first, 1 - first] {
-            if usable(log, which) && log.erase(ANCHORS[which])? {
-                return Ok(Some((which, 0)));
-            }
-        }
-        Ok(None)
-    }
-}
-
-/// Erases both anchors, of whatever index they are.
-///
-/// A library that is built without checkpoints knows of none.
-pub fn erase_anchors<F: Flash>(log: &mut Log<'_, F>) -> Result<(), Fault<F::Error>> {
-    if !cfg!(feature = "checkpoints") {
-        return Ok(());
-    }
-    for block in ANCHORS {
-        // An anchor that cannot be erased may still be readable: it has to be marked as bad, so
-        // that no mount reads it.
-        if !log.blocks.is_bad(block) && !log.erase_for_good(block)? {
-            covered!("an anchor cannot be erased");
-            log.mark_bad_blocks()?;
-        }
-    }
-    Ok(())
 }
 
 /// Gives blocks back that were taken for a checkpoint.
@@ -649,17 +604,6 @@ const TOO_LARGE: u32 = u32::MAX;
 fn parts_of<F: Flash, S: Stream>(log: &Log<'_, F>, stream: &S) -> u32 {
     let (geometry, layout) = (log.geometry(), log.layout());
     parts::<S>(&geometry, &layout, log.block_pages(), stream.bytes()).unwrap_or(TOO_LARGE)
-}
-
-/// Programs page buffer 0 as a page of an anchor or a checkpoint.
-///
-/// If the program fails, gives the block up and returns `false`.
-fn program_area<F: Flash>(
-    log: &mut Log<'_, F>,
-    block: BlockNumber,
-    place: u32,
-) -> Result<bool, Fault<F::Error>> {
-    log.program_at(block, place, Source::Frame(0), Label { lowest: 0, height: 0, records: 0 })
 }
 
 /// Fills `out` with the bytes of a checkpoint's stream from `from` on.

@@ -2,9 +2,10 @@
 //!
 //! Nothing is read or written here.
 
+use super::anchors::ANCHORS;
 use super::area::{AREA_MAX, blocks_for, erases_max};
 use super::page::{self, HEAD_BYTES, PREFIX_BYTES};
-use super::{ANCHORS, LIST_MAX, Stream};
+use super::{LIST_MAX, Stream};
 use crate::flash::Geometry;
 use crate::log::LOST_MAX;
 use crate::node::PageLayout;

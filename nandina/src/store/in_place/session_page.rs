@@ -149,7 +149,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
         if let Some(oldest) = self.memory.oldest {
             self.memory.gaps.forget_before(oldest);
         }
-        self.log.settling = true;
+        self.log.begin_settling();
         if !self.memory.gaps.add(highest + 1, self.log.sequence() + 1, most) {
             covered!("the list of gaps is full");
             for name in (0..self.log.geometry().pages() / 2).map(|pair| 2 * pair) {
@@ -160,7 +160,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
             covered!("a session begins with a copy");
             self.copy_logical_page(page, highest)?;
         }
-        self.log.settling = false;
+        self.log.end_settling();
         self.write_session_start()?;
         self.log.begin_at_once();
         Ok(())

@@ -82,7 +82,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
     ) -> Result<(), Fault<F::Error>> {
         // A session page commits all decisions of a mount: until it is written, only copies are.
         debug_assert!(
-            self.log.has_begun() || self.log.settling,
+            self.log.has_begun() || self.log.is_settling(),
             "logical page {name} is written before the session page"
         );
         // A pointer of a damaged medium.

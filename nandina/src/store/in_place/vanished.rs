@@ -30,6 +30,11 @@ impl Vanished {
             self.count += 1;
         }
     }
+
+    /// Forgets the pages, and returns them.
+    fn take_all(&mut self) -> Self {
+        core::mem::take(self)
+    }
 }
 
 impl<F: Flash> Space<'_, F, InPlace> {
@@ -37,7 +42,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
     ///
     /// Cost: what the device takes to discard each of them.
     pub(super) fn discard_vanished(&mut self) -> Result<(), Fault<F::Error>> {
-        let Vanished { pages, count } = core::mem::take(&mut self.memory.vanished);
+        let Vanished { pages, count } = self.memory.vanished.take_all();
         pages[..count].iter().try_for_each(|&page| self.log.discard(PageNumber(page)))
     }
 }

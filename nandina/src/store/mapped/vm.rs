@@ -101,7 +101,7 @@ impl Placement for Vm {
         let stays = origin.name.filter(|&name| !is_root && !origin.leave && space.can_map(name));
         Self::set_address(space, frame, stays);
         if is_root {
-            space.log.tag = 1 + space.log.tag % TAG_MAX;
+            space.log.set_tag(1 + space.log.tag() % TAG_MAX);
         }
         let commits = if is_root || stays.is_some() { level.height } else { 0 };
         let page = space.program(frame, level.level, commits, records)?;

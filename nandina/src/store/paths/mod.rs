@@ -40,7 +40,7 @@ impl Kind for Paths {
     }
 
     fn begin_operation<F: Flash>(space: &mut Space<'_, F, Self>, at_once: bool) {
-        space.at_once = at_once || !space.cache.staging().stages();
+        space.running.begin(at_once || !space.cache.staging().stages());
     }
 
     fn stage<F: Flash>(
@@ -48,7 +48,7 @@ impl Kind for Paths {
         frame: usize,
         label: Label,
     ) -> Result<Option<PageNumber>, Fault<F::Error>> {
-        if space.at_once { Ok(None) } else { space.stage(frame, label).map(Some) }
+        if space.running.is_at_once() { Ok(None) } else { space.stage(frame, label).map(Some) }
     }
 
     fn supersede<F: Flash>(space: &mut Space<'_, F, Self>, page: u32) {
@@ -57,7 +57,7 @@ impl Kind for Paths {
             return;
         }
         space.forget_superseded(page);
-        if space.at_once {
+        if space.running.is_at_once() {
             space.log.supersede(PageNumber(page));
         } else {
             space.cache.staging_mut().note_superseded(PageNumber(page));
