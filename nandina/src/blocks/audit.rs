@@ -12,8 +12,8 @@ impl Blocks<'_> {
         let (mut valid, mut endangered, mut empty, mut bad) = (0, 0, 0, 0);
         for block in self.all() {
             let valid_in = self.valid_in(block);
-            let first = block.0 * self.pages_per_block;
-            let pages = (first..first + self.pages_per_block).map(PageNumber);
+            let first = block.0 * self.pages_per_block();
+            let pages = (first..first + self.pages_per_block()).map(PageNumber);
             let counted = || pages.filter(|&page| self.is_valid(page)).count() as u32;
             if !self.searches() && valid_in != counted() {
                 return Some("valid pages of a block");

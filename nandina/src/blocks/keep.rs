@@ -86,7 +86,7 @@ impl Blocks<'_> {
     pub fn supersede(&mut self, page: PageNumber) {
         let free = self.counts.empty_blocks();
         self.set_valid(page, false);
-        self.hold_emptied(BlockNumber(page.0 / self.pages_per_block), free);
+        self.hold_emptied(BlockNumber(page.0 / self.pages_per_block()), free);
     }
 
     /// The same for several pages.
@@ -95,10 +95,11 @@ impl Blocks<'_> {
     pub fn supersede_all(&mut self, pages: impl Iterator<Item = PageNumber>) {
         let mut pages = pages.peekable();
         while let Some(page) = pages.next() {
-            let block = BlockNumber(page.0 / self.pages_per_block);
+            let block = BlockNumber(page.0 / self.pages_per_block());
             let (free, had_valid) = (self.counts.empty_blocks(), self.has_valid(block));
             let mut count = u32::from(self.take_valid(page));
-            while let Some(page) = pages.next_if(|next| next.0 / self.pages_per_block == block.0) {
+            while let Some(page) = pages.next_if(|next| next.0 / self.pages_per_block() == block.0)
+            {
                 count += u32::from(self.take_valid(page));
             }
             self.count_garbage(block, count);

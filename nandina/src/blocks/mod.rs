@@ -88,9 +88,10 @@ pub struct Blocks<'b> {
     table: &'b mut [u8],
     wear: Wear,
     ages: bool,
-    pages_per_block: u32,
+    // Two bytes each: a block has at most 4,095 pages.
+    pages_per_block: u16,
     /// The number of pages of a block that are ever programmed.
-    safe_pages: u32,
+    safe_pages: u16,
     blocks: u32,
     counts: Counts,
     most_erased: u32,
@@ -152,8 +153,8 @@ impl<'b> Blocks<'b> {
             table,
             wear,
             ages: victims == Victims::CostBenefit,
-            pages_per_block: geometry.pages_per_block,
-            safe_pages,
+            pages_per_block: geometry.pages_per_block as u16,
+            safe_pages: safe_pages as u16,
             blocks: geometry.blocks,
             counts: Counts::NONE,
             most_erased: 0,
@@ -191,7 +192,7 @@ impl<'b> Blocks<'b> {
     pub fn forget_valid(&mut self) {
         if self.searches() {
             let from = self.bits.len()
-                - self.validity.count_bytes(self.pages_per_block) * self.blocks as usize;
+                - self.validity.count_bytes(self.pages_per_block()) * self.blocks as usize;
             self.bits[from..].fill(0);
         }
         let (pages, bytes) = (self.page_bits(), self.page_bits() / 8);
@@ -207,7 +208,7 @@ impl<'b> Blocks<'b> {
 
     /// The number of bits for pages.
     const fn page_bits(&self) -> usize {
-        if self.searches() { 0 } else { self.blocks as usize * self.pages_per_block as usize }
+        if self.searches() { 0 } else { self.blocks as usize * self.pages_per_block() as usize }
     }
 
     fn has(&self, block: BlockNumber, mark: Mark) -> bool {
@@ -291,8 +292,12 @@ impl<'b> Blocks<'b> {
         !is_taken
     }
 
+    const fn pages_per_block(&self) -> u32 {
+        self.pages_per_block as u32
+    }
+
     const fn safe_pages(&self) -> u32 {
-        self.safe_pages
+        self.safe_pages as u32
     }
 
     /// The number of bad blocks.
@@ -389,7 +394,7 @@ impl<'b> Blocks<'b> {
             && !self.beside.is(block)
             && !self.is_stuck(block)
             && !self.is_bad(block)
-            && (1..self.safe_pages).contains(&self.valid_in(block))
+            && (1..self.safe_pages()).contains(&self.valid_in(block))
     }
 
     /// Whether pages of the block can be moved: it is neither bad nor stuck.
@@ -413,7 +418,7 @@ impl<'b> Blocks<'b> {
 
     /// The offset and the size of the count of `block` in `bits`.
     const fn count_at(&self, block: BlockNumber) -> (usize, usize) {
-        let size = self.validity.count_bytes(self.pages_per_block);
+        let size = self.validity.count_bytes(self.pages_per_block());
         (self.bits.len() - size * (self.count() as usize - block.0 as usize), size)
     }
 
@@ -450,8 +455,8 @@ impl<'b> Blocks<'b> {
         if self.is_ordered() {
             return self.valid_count(block);
         }
-        let from = block.0 as usize * self.pages_per_block as usize;
-        let to = from + self.pages_per_block as usize;
+        let from = block.0 as usize * self.pages_per_block() as usize;
+        let to = from + self.pages_per_block() as usize;
         count_bits(self.bits, from, to)
     }
 
@@ -463,21 +468,21 @@ impl<'b> Blocks<'b> {
         if self.is_ordered() {
             return self.valid_count(block) > 0;
         }
-        let from = block.0 as usize * self.pages_per_block as usize;
-        has_bits(self.bits, from, from + self.pages_per_block as usize)
+        let from = block.0 as usize * self.pages_per_block() as usize;
+        has_bits(self.bits, from, from + self.pages_per_block() as usize)
     }
 
     /// Whether the page is valid; where pages are searched for, whether it may be.
     pub fn is_valid(&self, page: PageNumber) -> bool {
         if self.searches() {
-            return self.valid_in(BlockNumber(page.0 / self.pages_per_block)) > 0;
+            return self.valid_in(BlockNumber(page.0 / self.pages_per_block())) > 0;
         }
         Bits(&*self.bits).has(page.0 as usize)
     }
 
     /// Makes the page valid, or garbage.
     pub fn set_valid(&mut self, page: PageNumber, valid: bool) {
-        let block = BlockNumber(page.0 / self.pages_per_block);
+        let block = BlockNumber(page.0 / self.pages_per_block());
         let had_valid = self.is_ordered() && self.has_valid(block);
         self.change_valid(page, valid);
         self.reorder_page(block, had_valid, valid);
@@ -490,7 +495,7 @@ impl<'b> Blocks<'b> {
         if self.is_valid(page) == valid && !(valid && self.searches()) {
             return;
         }
-        let block = BlockNumber(page.0 / self.pages_per_block);
+        let block = BlockNumber(page.0 / self.pages_per_block());
         let is_bad = self.is_bad(block);
         if valid {
             self.counts.note_taken(self.is_empty(block));
@@ -514,7 +519,7 @@ impl<'b> Blocks<'b> {
     /// If not, two nodes refer to the same page.
     pub fn can_have(&self, page: PageNumber) -> bool {
         if self.searches() {
-            self.valid_in(BlockNumber(page.0 / self.pages_per_block)) < self.pages_per_block
+            self.valid_in(BlockNumber(page.0 / self.pages_per_block())) < self.pages_per_block()
         } else {
             !self.is_valid(page)
         }

@@ -7,14 +7,14 @@ use crate::flash::BlockNumber;
 
 /// The blocks that can be programmed without an erase.
 pub(super) struct Open {
-    /// The block being written, and the place of its next page.
-    ///
-    /// The block is [`NO_BLOCK`] if there is none. The place counts safe pages.
-    active: (BlockNumber, u32),
+    /// The block being written, or [`NO_BLOCK`].
+    active: BlockNumber,
     /// The other open block, of an owner that has two.
     parked: Parked,
     /// A free block that was erased ahead of need, or [`NO_BLOCK`].
     ready: BlockNumber,
+    /// The place of the next page of the active block, in safe pages.
+    place: u16,
     /// The owner's tag of the pages that are programmed from now on.
     tag: u8,
 }
@@ -45,28 +45,28 @@ impl Parked {
 impl Open {
     /// No block is open or erased ahead of need.
     pub const NONE: Self =
-        Self { active: (NO_BLOCK, 0), parked: Parked::NONE, ready: NO_BLOCK, tag: 0 };
+        Self { active: NO_BLOCK, parked: Parked::NONE, ready: NO_BLOCK, place: 0, tag: 0 };
 
     /// The block being written, or [`NO_BLOCK`], and the place of its next page.
     pub const fn active(&self) -> (BlockNumber, u32) {
-        self.active
+        (self.active, self.place as u32)
     }
 
     /// A block that was just erased becomes the active one.
     pub const fn begin(&mut self, block: BlockNumber) {
-        self.active = (block, 0);
+        (self.active, self.place) = (block, 0);
     }
 
     /// Takes the next page of the active block: the block, and the place of the page.
     pub const fn advance(&mut self) -> (BlockNumber, u32) {
-        let (block, place) = self.active;
-        self.active.1 = place + 1;
+        let (block, place) = self.active();
+        self.place += 1;
         (block, place)
     }
 
     /// Closes the active block.
     pub const fn close(&mut self) {
-        self.active = (NO_BLOCK, 0);
+        (self.active, self.place) = (NO_BLOCK, 0);
     }
 
     /// The block that was erased ahead of need, or [`NO_BLOCK`].
@@ -99,7 +99,7 @@ impl Open {
 
     /// Continues in this block, at this place: it was parked.
     pub const fn fill_parked(&mut self, parked: (BlockNumber, u32)) {
-        self.active = parked;
+        (self.active, self.place) = (parked.0, parked.1 as u16);
     }
 
     /// The owner's tag of the pages that are programmed from now on.
@@ -115,10 +115,11 @@ impl Open {
     /// Exchanges the active block, whose pages carry another tag, and the parked one.
     #[cfg(feature = "second-block")]
     pub fn exchange(&mut self, tag: u8) {
-        let active = Parked { open: self.active, tag: self.tag };
+        let active = Parked { open: self.active(), tag: self.tag };
         let parked = core::mem::replace(&mut self.parked, active);
         let is_known = parked.open.0 == NO_BLOCK || parked.tag == tag;
         debug_assert!(is_known, "a third sort of pages");
-        (self.active, self.tag) = (parked.open, tag);
+        self.fill_parked(parked.open);
+        self.tag = tag;
     }
 }
