@@ -282,6 +282,43 @@ fn documents_name_files_and_systems_that_exist() {
     }
 }
 
+#[test]
+fn each_decision_names_an_assertion_or_a_test_that_exists() {
+    let architecture = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let (_, decisions) = architecture.split_once("\n## Decisions that are easy to undo").unwrap();
+    let decisions: Vec<_> = decisions.split("\n- **").skip(1).collect();
+    assert!(decisions.len() >= 35, "only {} decisions were seen", decisions.len());
+    let mut tests = String::new();
+    for (name, _) in LAYERS {
+        let folder = root().join(name).join("tests");
+        if folder.exists() {
+            tests.extend(sources(&folder).into_iter().map(|(_, text)| text));
+        }
+    }
+    let mut asserted = 0;
+    for decision in decisions {
+        let (what, _) = decision.split_once("**").unwrap();
+        let name_after = |words: &str| {
+            let (_, name) = decision.split_once(words)?;
+            name.split_once('`').map(|(name, _)| name)
+        };
+        if let Some(file) = name_after("*Asserted in `") {
+            let text = fs::read_to_string(root().join(file)).unwrap();
+            let (_, message) = decision.split_once("`: \"").unwrap();
+            let (message, _) = message.split_once("\".*").unwrap();
+            assert!(text.contains(message), "{what}: {file} has no assertion \"{message}\"");
+            asserted += 1;
+        } else if let Some(test) = name_after("*Tested by `") {
+            assert!(tests.contains(&format!("fn {test}(")), "{what}: there is no test {test}");
+        } else {
+            let file = name_after("*Pinned in `");
+            let file = file.unwrap_or_else(|| panic!("{what}: what holds this decision?"));
+            assert!(root().join(file).exists(), "{what}: there is no {file}");
+        }
+    }
+    assert!(asserted >= 14, "only {asserted} decisions are asserted");
+}
+
 /// Phrases that comments of the library do not use, in lower case, each with a plain one.
 const AVOIDED: &[(&str, &str)] = &[
     ("answers ", "returns"),
