@@ -72,6 +72,7 @@ impl Tree {
     }
 
     /// The tree has this many nodes.
+    #[cfg(feature = "checkpoints")]
     pub const fn take_nodes(&mut self, leaves: u32, inner_nodes: u32) {
         (self.leaves, self.inner_nodes) = (leaves, inner_nodes);
     }
