@@ -22,7 +22,7 @@ impl Blocks<'_> {
             empty += u32::from(self.is_empty(block));
             bad += u32::from(self.is_bad(block));
             endangered += if self.is_bad(block) { valid_in } else { 0 };
-            if self.has(block, Mark::Held) && !self.counts.holds() {
+            if self.has(block, Mark::Held) && !self.held.are_some() {
                 return Some("held blocks");
             }
             if self.counts_erases() && self.erase_count(block) > self.most_erased {
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(found(|blocks| blocks.counts.note_bad(1)), Some(name));
         assert_eq!(found(|blocks| blocks.counts.note_taken(true)), Some("free blocks"));
         assert_eq!(found(|blocks| blocks.counts.note_bad(0)), Some("bad blocks"));
-        assert_eq!(found(|blocks| assert!(blocks.counts.take_held())), Some("held blocks"));
+        assert_eq!(found(|blocks| assert!(blocks.held.take_all())), Some("held blocks"));
         let name = "erases of the most erased block";
         assert_eq!(found(|blocks| blocks.most_erased = 2), Some(name));
     }

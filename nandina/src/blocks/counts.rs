@@ -10,14 +10,12 @@ pub(super) struct Counts {
     bad_blocks: u32,
     /// Valid pages on bad blocks.
     endangered_pages: u32,
-    /// Whether some blocks are held.
-    holds: bool,
 }
 
 impl Counts {
     /// The totals of no block.
     pub const NONE: Self =
-        Self { valid_pages: 0, empty_blocks: 0, bad_blocks: 0, endangered_pages: 0, holds: false };
+        Self { valid_pages: 0, empty_blocks: 0, bad_blocks: 0, endangered_pages: 0 };
 
     pub const fn valid_pages(&self) -> u32 {
         self.valid_pages
@@ -35,15 +33,8 @@ impl Counts {
         self.endangered_pages
     }
 
-    /// Whether some blocks are held.
-    #[cfg(debug_assertions)]
-    pub const fn holds(&self) -> bool {
-        self.holds
-    }
-
-    /// Forgets which blocks are held; that many blocks are bad.
-    pub const fn forget_held(&mut self, bad_blocks: u32) {
-        self.holds = false;
+    /// That many blocks are bad.
+    pub const fn forget_bad(&mut self, bad_blocks: u32) {
         self.bad_blocks = bad_blocks;
     }
 
@@ -81,25 +72,14 @@ impl Counts {
         self.endangered_pages -= if on_bad { count } else { 0 };
     }
 
-    /// Takes back a block that became free since there were `free`; it is held.
+    /// Takes back a block that became free since there were `free`: it is held.
     ///
     /// Returns whether there was one.
-    pub const fn hold_freed(&mut self, free: u32) -> bool {
+    pub const fn take_freed(&mut self, free: u32) -> bool {
         let is_freed = self.empty_blocks > free;
         if is_freed {
             self.empty_blocks = free;
-            self.holds = true;
         }
         is_freed
-    }
-
-    /// A block is held.
-    pub const fn note_held(&mut self) {
-        self.holds = true;
-    }
-
-    /// No block is held from now on. Returns whether some were.
-    pub const fn take_held(&mut self) -> bool {
-        core::mem::replace(&mut self.holds, false)
     }
 }

@@ -10,6 +10,28 @@ use super::{Blocks, Mark};
 use crate::bytes::Bits;
 use crate::flash::{BlockNumber, PageNumber};
 
+/// Whether some blocks are held.
+pub(super) struct Held(bool);
+
+impl Held {
+    /// No block is held.
+    pub const NONE: Self = Self(false);
+
+    #[cfg(debug_assertions)]
+    pub const fn are_some(&self) -> bool {
+        self.0
+    }
+
+    const fn note(&mut self) {
+        self.0 = true;
+    }
+
+    /// No block is held from now on. Returns whether some were.
+    pub const fn take_all(&mut self) -> bool {
+        core::mem::replace(&mut self.0, false)
+    }
+}
+
 /// A block that is open beside the active one, if there is one.
 ///
 /// Without the feature `second-block` there is none, and this takes no RAM.
@@ -133,14 +155,15 @@ impl Blocks<'_> {
 
     /// Holds the block if it became free: `free` blocks were so before.
     fn hold_emptied(&mut self, block: BlockNumber, free: u32) {
-        if self.counts.hold_freed(free) {
+        if self.counts.take_freed(free) {
+            self.held.note();
             self.set_mark(block, Mark::Held, true);
         }
     }
 
     /// Called on commit: blocks emptied by this operation become free.
     pub fn release(&mut self) {
-        if !self.counts.take_held() {
+        if !self.held.take_all() {
             return;
         }
         while let Some(Some(block)) = self.best(Choice::Release, |_| false) {
@@ -164,7 +187,7 @@ impl Blocks<'_> {
     /// Keeps the block from becoming free before the next operation commits.
     pub fn hold(&mut self, block: BlockNumber) {
         self.counts.note_taken(self.is_empty(block));
-        self.counts.note_held();
+        self.held.note();
         self.set_mark(block, Mark::Held, true);
     }
 
@@ -181,7 +204,7 @@ impl Blocks<'_> {
     pub fn hold_valid(&mut self) {
         for block in self.all() {
             if self.valid_in(block) > 0 {
-                self.counts.note_held();
+                self.held.note();
                 self.set_mark(block, Mark::Held, true);
             }
         }

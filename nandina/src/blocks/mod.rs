@@ -26,7 +26,7 @@ pub use wear::Wear;
 pub(crate) use wear::{LAG, LOOK_EVERY, TRIES};
 
 use counts::Counts;
-use keep::Beside;
+use keep::{Beside, Held};
 use order::{is_ordered, order_bytes};
 use tracked::TRACKED_BYTES;
 
@@ -99,6 +99,8 @@ pub struct Blocks<'b> {
     last: (BlockNumber, u32),
     /// The block that was erased last, and its erase count.
     erased: (BlockNumber, u32),
+    /// Whether some blocks are held.
+    held: Held,
     /// It is neither free nor a victim.
     beside: Beside,
 }
@@ -160,6 +162,7 @@ impl<'b> Blocks<'b> {
             most_erased: 0,
             last: (BlockNumber(0), 0),
             erased: (NO_BLOCK, 0),
+            held: Held::NONE,
             beside: Beside::NONE,
         };
         blocks.clear();
@@ -179,12 +182,13 @@ impl<'b> Blocks<'b> {
                 self.put_mark(block, Mark::Young, false);
             }
         }
+        self.held = Held::NONE;
         self.beside = Beside::NONE;
         self.most_erased = 0;
         self.last = (BlockNumber(self.blocks - 1), 0);
         self.erased = (NO_BLOCK, 0);
         let bad = self.all().filter(|&block| self.is_bad(block)).count();
-        self.counts.forget_held(bad as u32);
+        self.counts.forget_bad(bad as u32);
         self.forget_valid();
     }
 
