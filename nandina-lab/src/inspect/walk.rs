@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nandina::engine::KEY_BYTES_MAX;
+use nandina::engine::{KEY_BYTES_MAX, NodeArea};
 use nandina::flash::PageNumber;
 use nandina::node::{Node, PageFault, SAME_PAGE, Shape};
 use nandina::tree::HEIGHT_MAX;
@@ -180,7 +180,9 @@ impl Walker<'_> {
                 self.lose(page, level, reason);
                 continue;
             }
-            let range = (reader.nodes.extent)(self.pages.layout.area_bytes(), level, height);
+            let layout = self.pages.layout;
+            let mut bytes = self.pages.bytes(PageNumber(page))?.to_vec();
+            let range = (reader.nodes.extent)(&NodeArea::of(&layout, &bytes), level, height);
             let shape = self.shape(level);
             let shape = if reader.system.appends {
                 shape.appended(range.len()).unwrap_or(shape)
@@ -188,8 +190,6 @@ impl Walker<'_> {
                 shape
             };
             let capacity = shape.capacity(range.len());
-            let layout = self.pages.layout;
-            let mut bytes = self.pages.bytes(PageNumber(page))?.to_vec();
             if !layout.unpack(&mut bytes) {
                 self.lose(page, level, "it is no node");
                 continue;

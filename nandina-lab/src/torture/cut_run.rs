@@ -42,6 +42,9 @@ const CHECKPOINT_BLOCKS: u32 = 3;
 /// Blocks that an index with a journal keeps free beside, for the commit of a mount.
 const SETTLED_BLOCKS: u32 = 2;
 
+/// Blocks less in a large run where a leaf has nearly the whole page; a small one has one less.
+const LARGE_LEAVES_BLOCKS: u32 = 2;
+
 /// Blocks of the chip for leaves alone: so few that some must be collected.
 const LEAVES_BLOCKS: u32 = 7;
 
@@ -139,8 +142,8 @@ impl CutRun {
     }
 
     /// The FTL for the run, on a chip that has as many blocks as it needs.
-    pub fn layered(&self, layer: Layer, seed: u64) -> Layered {
-        let logical_pages = self.geometry().pages();
+    pub fn layered<S: System>(&self, layer: Layer, seed: u64) -> Layered {
+        let logical_pages = self.geometry::<S>().pages();
         let blocks = layer.blocks_needed(&TINY, logical_pages);
         let mut chip = Chip::with_seed(TINY.with_blocks(blocks), seed);
         chip.set_faults(self.faults());
@@ -149,7 +152,7 @@ impl CutRun {
 
     /// The chip for the run.
     pub fn chip<S: System>(&self, seed: u64) -> Chip {
-        let mut geometry = self.geometry();
+        let mut geometry = self.geometry::<S>();
         if S::DESCRIPTION.directory {
             geometry.blocks = LEAVES_BLOCKS + u32::from(self.hardships.changed);
             if self.checkpoints.is_some() {
@@ -173,12 +176,18 @@ impl CutRun {
     }
 
     /// The geometry that the index sees.
-    fn geometry(&self) -> Geometry {
+    fn geometry<S: System>(&self) -> Geometry {
         let blocks = if self.lean { 9 } else { 10 };
         let blocks = if self.records > 50 { blocks } else { 8 };
         let blocks = blocks + if self.checkpoints.is_some() { CHECKPOINT_BLOCKS } else { 0 };
         // Other options may allow fewer valid pages.
         let blocks = blocks + u32::from(self.hardships.changed);
+        let packs = S::NODES.is_some_and(|nodes| nodes.packs) && self.checkpoints.is_none();
+        let blocks = match self.records {
+            _ if !packs => blocks,
+            51.. => blocks - LARGE_LEAVES_BLOCKS,
+            _ => blocks - 1,
+        };
         Geometry { blocks, ..TINY.geometry }
     }
 

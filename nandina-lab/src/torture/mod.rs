@@ -239,7 +239,7 @@ impl Visitor for Whole<'_> {
         }
         match self.layer {
             None => self.cut::<S, _>(run.chip::<S>(seed)),
-            Some(layer) => self.cut::<S, _>(run.layered(layer, seed)),
+            Some(layer) => self.cut::<S, _>(run.layered::<S>(layer, seed)),
         }
     }
 }
@@ -307,7 +307,7 @@ impl Visitor for One<'_> {
             }
             Some(run) => match self.layer {
                 None => self.cut::<S, _>(run, run.chip::<S>(case.seed))?,
-                Some(layer) => self.cut::<S, _>(run, run.layered(layer, case.seed))?,
+                Some(layer) => self.cut::<S, _>(run, run.layered::<S>(layer, case.seed))?,
             },
         };
         Ok(match done {

@@ -343,7 +343,9 @@ impl Check for RefusedWithItsFlush {
             }
         }
         println!("{}: {refused_when_due} refused when due", S::DESCRIPTION.key);
-        if refused_when_due > 0 { Ok(()) } else { Err("no due flush was refused".into()) }
+        // Where pages are kept for each inner node, nothing waits any more on a chip so worn.
+        let waits = !nodes_of::<S>().packs;
+        if refused_when_due > 0 || !waits { Ok(()) } else { Err("no due flush was refused".into()) }
     }
 }
 

@@ -1,7 +1,10 @@
 //! Shared by all checks: a model beside the index, and the comparison of the two.
 
-use nandina::engine::Nodes;
+use std::ops::Range;
+
+use nandina::engine::{NodeArea, Nodes};
 use nandina::flash::{Flash, Geometry, PageNumber, Profile};
+use nandina::node::PageLayout;
 use nandina::store::{Description, Visitor};
 use nandina::{Index, Inserted, OpenError, Options, Removed, System, ram_needed};
 use nandina_lab::systems::{SYSTEMS, visit};
@@ -119,6 +122,16 @@ pub fn was_found(removed: Removed) -> Option<bool> {
 /// Where the nodes of system `S` are in its pages.
 pub fn nodes_of<S: System>() -> Nodes {
     S::NODES.expect("the system stores a tree of nodes")
+}
+
+/// The range of the node of `level` in the page in `frame`, a page buffer.
+pub fn extent_in<S: System>(
+    layout: &PageLayout,
+    frame: &[u8],
+    level: u8,
+    height: u8,
+) -> Range<usize> {
+    (nodes_of::<S>().extent)(&NodeArea::of(layout, frame), level, height)
 }
 
 /// Ends the session of `index` so that the next mount can use a checkpoint.

@@ -314,7 +314,7 @@ impl Check for ManyWays {
                 let mut frame = [&*main, &spare[..HEADER_BYTES]].concat();
                 let header = layout.header(&frame);
                 for level in header.lowest.max(2)..=if header.lowest > 0 { height } else { 0 } {
-                    let extent = (nodes_of::<S>().extent)(layout.area_bytes(), level, height);
+                    let extent = extent_in::<S>(&layout, &frame, level, height);
                     let room = extent.len();
                     let Some(mut node) = NodeMut::parse(&mut frame[extent], Shape::inner(KEY))
                     else {
@@ -344,7 +344,10 @@ impl Check for ManyWays {
         let checked = index.check(|violation| ended |= violation.what.starts_with("more nodes"));
         let check = index.flash().counters().operations() - start;
         let ways: u64 = (2..=height)
-            .map(|level| (nodes_of::<S>().extent)(layout.area_bytes(), level, height).len())
+            .map(|level| {
+                let blank = vec![0xFF; layout.frame_bytes()];
+                extent_in::<S>(&layout, &blank, level, height).len()
+            })
             .map(|room| Shape::inner(KEY).capacity(room) as u64)
             .product();
         if ways > u64::from(valid_pages) * u64::from(height) && checked.is_ok() && !ended {

@@ -322,8 +322,8 @@ impl Check for DueRemovals {
         let (mut chip, mut ram) = (Chip::new(full.profile), due.ram::<S>());
         let fewer = fill::<S>(&mut chip, &alone.options, &mut ram)?;
         let records = fill::<S>(&mut chip, &full.options, &mut ram)?;
-        // Where a path is one page, and in `tnc`, the limit is the same.
-        let has_paths = (nodes_of::<S>().path_pages)(9) > 1 && !S::DESCRIPTION.journal;
+        // Where a path is one page or two, and in `tnc`, the limit is the same.
+        let has_paths = (nodes_of::<S>().path_pages)(9) > 2 && !S::DESCRIPTION.journal;
         if fewer >= records && has_paths {
             return Err(format!("{records} records fit where pages move alone"));
         }

@@ -188,8 +188,8 @@ impl Check for Compared {
         let nodes = nodes_of::<S>();
         // Long keys make many inner nodes, so that few of them change between a checkpoint and a
         // cut; a page that holds a whole path needs room for its levels.
-        let (page_bytes, key_bytes, records) = match (nodes.shares_pages, (nodes.path_pages)(3)) {
-            (true, 1) => (4096, 32, 20_000),
+        let (page_bytes, key_bytes, records) = match (nodes.shares_pages, (nodes.path_pages)(9)) {
+            (true, 1 | 2) => (4096, 32, 20_000),
             (true, _) => (1024, 64, 4000),
             (false, _) => (512, 64, 2300),
         };

@@ -218,9 +218,10 @@ struct IdleStepsSpare;
 /// A chip on which pages have to be moved.
 fn idle_case<S: System>() -> Case {
     let mut case = Case::new(LONG);
-    // Leaves alone, or nodes that are written late, are so few pages that blocks become free by
-    // themselves.
-    if S::DESCRIPTION.directory || S::DESCRIPTION.journal {
+    // Leaves alone, larger ones, or nodes that are written late, are so few pages that blocks
+    // become free by themselves.
+    let packs = nodes_of::<S>().packs;
+    if S::DESCRIPTION.directory || S::DESCRIPTION.journal || packs {
         case.profile.geometry.blocks = 12;
     }
     case

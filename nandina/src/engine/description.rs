@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use crate::flash::Needs;
-use crate::node::PageHeader;
+use crate::node::{PageHeader, PageLayout, Shape};
 
 /// What the registry records about a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,13 +117,48 @@ impl Description {
 /// The first key of a leaf's range, and the first key past it, if there is one.
 pub type LeafRange<'a> = (&'a [u8], Option<&'a [u8]>);
 
+/// The node area of a page, and what says where its nodes are.
+#[derive(Clone, Copy)]
+pub struct NodeArea<'a> {
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// The lowest level of the nodes in the page.
+    pub lowest: u8,
+    /// Bytes of a key.
+    pub key_bytes: usize,
+    /// Bytes of a value.
+    pub value_bytes: usize,
+}
+
+impl<'a> NodeArea<'a> {
+    /// The node area of the page in `frame`, a page buffer.
+    pub fn of(layout: &PageLayout, frame: &'a [u8]) -> Self {
+        let medium = layout.medium(frame);
+        Self {
+            bytes: &frame[..layout.area_bytes()],
+            lowest: layout.header(frame).lowest,
+            key_bytes: medium.key_bytes.into(),
+            value_bytes: medium.value_bytes.into(),
+        }
+    }
+
+    /// The shape of the nodes of `level`, if their records are sorted.
+    pub const fn shape(&self, level: u8) -> Shape {
+        if level == 1 {
+            Shape::sorted(self.key_bytes, self.value_bytes)
+        } else {
+            Shape::inner(self.key_bytes)
+        }
+    }
+}
+
 /// Where the nodes of a tree are in its pages: what inspectors and tests need.
 #[derive(Clone, Copy)]
 pub struct Nodes {
     /// The range of a node in the node area of a page.
     ///
-    /// The arguments are the bytes of that area, the node's level, and the height of the tree.
-    pub extent: fn(usize, u8, u8) -> Range<usize>,
+    /// The arguments are that area, the node's level, and the height of the tree.
+    pub extent: fn(&NodeArea<'_>, u8, u8) -> Range<usize>,
     /// The logical address in the node area of a page, if it has one.
     pub address_in: fn(&[u8]) -> Option<u32>,
     /// The range of keys that a leaf owns, if its page carries one.
@@ -136,6 +171,8 @@ pub struct Nodes {
     pub trims: bool,
     /// A page can hold several nodes of a path.
     pub shares_pages: bool,
+    /// Each page says where its nodes are, and a leaf has what its path leaves free.
+    pub packs: bool,
     /// Pages that a path takes when all of its nodes change, in a tree of this height.
     pub path_pages: fn(u8) -> u32,
 }

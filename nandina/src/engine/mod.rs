@@ -16,7 +16,7 @@ mod worst;
 
 pub use batch::{Batches, Change};
 pub(crate) use chip::{CHIP_PAGES_MAX, bounded, unusable};
-pub use description::{Description, LeafRange, NodeRange, Nodes, Packed};
+pub use description::{Description, LeafRange, NodeArea, NodeRange, Nodes, Packed};
 pub(crate) use options::{CHECKPOINTS_MAX, PAGE_BUFFERS_MAX, checkpoints_refused, path_options};
 pub use options::{Folds, Options};
 pub use options_for::{Chosen, OptionsFor};

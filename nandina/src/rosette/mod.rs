@@ -78,11 +78,12 @@ impl System for Rosette {
     };
 
     const NODES: Option<Nodes> = Some(Nodes {
-        extent: |area_bytes, _, _| 0..area_bytes,
+        extent: |area, _, _| 0..area.bytes.len(),
         address_in: |_| None,
         range_in: |area, key_bytes| Form::of(area.len(), key_bytes, 0).fences(area),
         trims: true,
         shares_pages: false,
+        packs: false,
         path_pages: |_| 1,
     });
 

@@ -16,7 +16,7 @@ mod registry;
 pub use appended::VmOw;
 pub use in_place::{BTree, Wpcb};
 pub use mapped::Vm;
-pub use paths::{Mu, Wandering};
+pub use paths::{Mu, MuStar, Wandering};
 pub use registry::{SYSTEMS, Visitor, key_of, visit};
 
 pub use crate::engine::Description;

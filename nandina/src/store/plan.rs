@@ -20,11 +20,12 @@ impl<S: Placement> System for S {
     const DESCRIPTION: Description = <S as Placement>::DESCRIPTION;
 
     const NODES: Option<Nodes> = Some(Nodes {
-        extent: S::extent,
+        extent: S::extent_in,
         address_in: S::address_in,
         range_in: |_, _| None,
         trims: S::TRIMS,
         shares_pages: S::SHARES_PAGES,
+        packs: S::PACKS,
         path_pages: S::path_pages,
     });
 
@@ -83,7 +84,7 @@ fn planned<S: Placement>(
     }
     let limit_pages = budget_for(tree.height, tree.inner_nodes).limit_pages;
     let valid_pages = tree.leaves.saturating_add(tree.inner_nodes);
-    let beside = S::Kind::planned_beside(tree.height, tree.inner_nodes, capacity);
+    let beside = S::Kind::planned_beside::<S>(tree.height, tree.inner_nodes, capacity);
     let limit_pages = limit_pages.saturating_sub(beside);
     let fits = !tree.too_high && valid_pages <= limit_pages;
     // Records that do not fit may be inserted all the same: then only the chip bounds the tree.

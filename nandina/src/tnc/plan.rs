@@ -180,11 +180,12 @@ impl System for Tnc {
     };
 
     const NODES: Option<Nodes> = Some(Nodes {
-        extent: |area_bytes, _, _| form::extent(area_bytes, 1, 0),
+        extent: |area, _, _| form::extent(area.bytes.len(), 1, 0),
         address_in: |_| None,
         range_in: |_, _| None,
         trims: false,
         shares_pages: true,
+        packs: false,
         path_pages: |_| 1,
     });
 

@@ -101,7 +101,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Number of full nodes on `path`, counted from the leaf up.
     pub(super) fn full_levels(&self, path: &Path) -> u8 {
         let mut full = 0;
-        while full < self.state.height() && path.count(full + 1) >= self.capacity(full + 1) {
+        while full < self.state.height() && path.count(full + 1) >= self.most(full + 1) {
             full += 1;
         }
         full
@@ -136,6 +136,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let node = self.node(self.working(1), 1)?;
         let index = match node.search(key) {
             Ok(index) if node.payload(index) == value => return Ok(Look::Same),
+            Ok(_) if self.divides_first(path, merges) => return Ok(Look::Split(1)),
             Ok(index) => return Ok(Look::Replace(index)),
             Err(index) => index,
         };
@@ -147,6 +148,18 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             Err(refusal) => Look::Refused(refusal),
             Ok(()) => self.to_split(path, index).map_or(Look::Insert(index), Look::Split),
         })
+    }
+
+    /// Whether the leaf of `path` is split before one of its records is replaced.
+    ///
+    /// Its nodes do not fit in a page any more, so each change of it would write two. It stays as
+    /// it is if that is the largest tree that there may be.
+    #[inline]
+    fn divides_first(&mut self, path: &Path, merges: &Merges) -> bool {
+        S::PACKS
+            && path.count(1) > self.most(1)
+            && self.admit(path).is_ok()
+            && self.sparse(self.full_levels(path), false, merges).is_none()
     }
 
     /// Removes a record, in the write buffer or in the tree.

@@ -9,7 +9,7 @@
 use super::TreeIndex;
 use super::edit::{Edit, Emptying};
 use super::path::Path;
-use super::{CheckpointsOf, Placement, WritePolicy, node_in, node_mut_in};
+use super::{CheckpointsOf, Placement, WritePolicy, extent_of, node_in, node_mut_in};
 use crate::blocks::Wear;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -329,9 +329,14 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 continue;
             }
             // Nodes above the child in its page are older than the path being written.
-            let extent =
-                S::extent(self.space.log.layout().area_bytes(), level - 1, self.state.height());
-            self.space.log.frames.bytes_mut(frame)[..extent.start].fill(0xFF);
+            let extent = extent_of::<S, F>(&self.space, frame, self.level(level - 1));
+            let above = if S::PACKS {
+                let Ok(node) = self.node(frame, level - 1) else { continue };
+                extent.start + node.used().len()..self.space.log.layout().area_bytes()
+            } else {
+                0..extent.start
+            };
+            self.space.log.frames.bytes_mut(frame)[above].fill(0xFF);
             self.space.log.frames.forget(frame);
             let at = self.level(lowest);
             let moved = self.place.copy(&mut self.space, frame, at, records)?;

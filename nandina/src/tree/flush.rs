@@ -107,7 +107,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let (first, divides) = self.look_ahead(from, end)?;
         let (mut from, mut lower) = (from, None);
         if let Some(at) = divides {
-            path.set_count(1, self.capacity(1));
+            path.set_count(1, self.most(1));
             let admitted = self.admit(&path);
             let sparse = self.sparse(self.full_levels(&path), admitted.is_err(), merges);
             if sparse.is_some() {
@@ -186,7 +186,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         end: usize,
     ) -> Result<(usize, Option<usize>), Fault<F::Error>> {
         let node = self.node(self.working(1), 1)?;
-        let (mut count, capacity) = (node.count(), self.capacity(1));
+        let (mut count, capacity) = (node.count(), self.most(1));
         let (mut first, mut divides) = (end, None);
         for at in from..end {
             let changes = match (node.search(self.batch.key(at)), self.batch.value(at)) {

@@ -33,10 +33,10 @@ impl Form {
         Level { level, height, shape: S::Kind::shape(shape, bytes) }
     }
 
-    /// Records that fit in the bytes of a node of `level`.
+    /// Records that fit in the bytes that a node of `level` can always have.
     pub fn records_that_fit<S: Placement>(&self, level: u8, height: u8) -> usize {
-        let extent = S::extent(self.area_bytes, level, height);
-        self.level::<S>(level, height).shape.capacity(extent.len())
+        let share = S::share(self.area_bytes, level, height);
+        self.level::<S>(level, height).shape.capacity(share)
     }
 
     /// Whether a full root at level `height` can be split below a new root.

@@ -16,7 +16,7 @@ use super::Placement;
 use super::edit::{Edit, Upper};
 use super::path::Path;
 use super::walk::Walk;
-use super::{Form, HEIGHT_MAX, TreeIndex};
+use super::{Form, HEIGHT_MAX, TreeIndex, extent_of};
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::node::{Node, NodeMut, SAME_PAGE};
@@ -295,11 +295,12 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         self.space.load_into(upper.page, spare)?;
         self.truncate(spare, level, upper.count.into());
         let (capacity, at) = (self.capacity(level), self.level(level));
-        let extent = S::extent(self.space.log.layout().area_bytes(), level, self.state.height());
+        let to = S::extent(self.space.log.layout().area_bytes(), level, self.state.height());
+        let extent = extent_of::<S, F>(&self.space, spare, at);
         self.space.log.frames.forget(working);
         self.space.log.frames.release(spare);
         let (into, from) = self.space.log.frames.pair(working, spare);
-        let node = NodeMut::parse(&mut into[extent.clone()], at.shape);
+        let node = NodeMut::parse(&mut into[to], at.shape);
         let (Some(mut node), Some(from)) = (node, Node::parse(&from[extent], at.shape)) else {
             return Err(fault);
         };

@@ -53,9 +53,9 @@ pub(crate) use merge::{Size, merges_max};
 pub(crate) use options::{checkpoint_pages, ram_needed};
 pub(crate) use path::Path;
 pub use placement::WritePolicy;
-pub(crate) use placement::relink;
 pub(crate) use placement::{Found, Limits, Replaced};
 pub use placement::{Halves, Level, Origin, PlaceFault, Placement, Written};
+pub(crate) use placement::{extent_of, relink};
 pub use placement::{node_in, node_mut_in};
 pub(crate) use walk::Top;
 
@@ -172,7 +172,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let node = self.node(path.frame(), 1)?;
         let Ok(index) = node.search(key) else { return Ok(None) };
         let level = self.level(1);
-        let start = S::extent(self.space.log.layout().area_bytes(), 1, self.state.height()).start
+        let start = extent_of::<S, F>(&self.space, path.frame(), level).start
             + level.shape.at(index)
             + level.shape.key_bytes();
         Ok(Some((path.frame(), start..start + level.shape.payload_bytes())))
@@ -231,6 +231,12 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
 
     fn capacity(&self, level: u8) -> usize {
         self.form().capacity::<S>(level, self.state.height())
+    }
+
+    /// The most records that the node of `level` can have on the path of a change.
+    fn most(&self, level: u8) -> usize {
+        let fits = self.capacity(level);
+        if S::PACKS { self.place.most(&self.space, self.level(level), fits) } else { fits }
     }
 
     pub(crate) fn working(&self, level: u8) -> usize {

@@ -144,7 +144,7 @@ impl Options {
                 return bad(BadOption::CheckpointTooLarge);
             }
         }
-        let leaf_bytes = S::extent(layout.area_bytes(), 1, HEIGHT_MAX).len();
+        let leaf_bytes = S::share(layout.area_bytes(), 1, HEIGHT_MAX);
         let shape = Shape::sorted(self.key_bytes, self.value_bytes);
         let form = Form::new(&layout, &self.medium::<S>(chip));
         if form.records_that_fit::<S>(1, HEIGHT_MAX) < 2 {

@@ -16,7 +16,7 @@ use super::cost::Opening;
 use super::path::Path;
 use crate::blocks::Wear;
 use crate::cache::Resolve;
-use crate::engine::{Cost, Description, Options, WorstChange};
+use crate::engine::{Cost, Description, NodeArea, Options, WorstChange};
 use crate::error::{BadOption, Damage, Fault, OpenError};
 use crate::flash::{Flash, Geometry, PageNumber};
 use crate::gc::{Budget, Extent, Moves};
@@ -117,12 +117,32 @@ pub trait Placement: Default {
     /// A page can hold several nodes of a path: some inner nodes have no page.
     const SHARES_PAGES: bool = false;
 
+    /// Each page says where its nodes are ([`extent_in`](Self::extent_in)).
+    ///
+    /// So how many records a leaf can have depends on its path ([`most`](Self::most)).
+    const PACKS: bool = false;
+
     /// The range of a node of `level` in a page's node area, in a tree of `height`.
     ///
-    /// Default: the whole area.
+    /// If the store [packs](Self::PACKS) nodes, the range in the page buffers in which a change
+    /// works on them. Default: the whole area.
     fn extent(area_bytes: usize, level: u8, height: u8) -> Range<usize> {
         let _ = (level, height);
         0..area_bytes
+    }
+
+    /// The range of the node of `level` in the node area of a page.
+    ///
+    /// It is empty if there is no such node. Default: the [`extent`](Self::extent).
+    fn extent_in(area: &NodeArea<'_>, level: u8, height: u8) -> Range<usize> {
+        Self::extent(area.bytes.len(), level, height)
+    }
+
+    /// Bytes that a node of `level` can always have, whatever else its page holds.
+    ///
+    /// Default: those of the [`extent`](Self::extent).
+    fn share(area_bytes: usize, level: u8, height: u8) -> usize {
+        Self::extent(area_bytes, level, height).len()
     }
 
     /// Pages that a root-to-leaf path takes when all of its nodes change.
@@ -172,6 +192,15 @@ pub trait Placement: Default {
     /// Default: does nothing.
     fn pass<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: Level, page: u32) {
         let _ = (space, level, page);
+    }
+
+    /// The most records that the node of `level` can have on the path of a change.
+    ///
+    /// A node of that level can always have `fits`, those of its [`share`](Self::share). Called
+    /// only if the store [packs](Self::PACKS) nodes, after [`pass`](Self::pass).
+    fn most<F: Flash>(&self, space: &Space<'_, F, Self::Kind>, level: Level, fits: usize) -> usize {
+        let _ = (space, level);
+        fits
     }
 
     /// Called when the path has lost its nodes at `level` and below, which are empty.
@@ -437,7 +466,11 @@ pub trait WritePolicy: Kind {
     /// The most pages beside the nodes of a tree of `inner_nodes` inner nodes or fewer.
     ///
     /// The table has `mappings` places.
-    fn planned_beside(height: u8, inner_nodes: u32, mappings: usize) -> u32 {
+    fn planned_beside<S: Placement<Kind = Self>>(
+        height: u8,
+        inner_nodes: u32,
+        mappings: usize,
+    ) -> u32 {
         let _ = (height, inner_nodes, mappings);
         0
     }
@@ -505,13 +538,34 @@ pub trait WritePolicy: Kind {
     }
 }
 
+/// The range of the node of `level` in page buffer `frame`.
+#[inline(always)]
+pub(crate) fn extent_of<S: Placement, F: Flash>(
+    space: &Space<'_, F, S::Kind>,
+    frame: usize,
+    level: Level,
+) -> Range<usize> {
+    let area_bytes = space.log.layout().area_bytes();
+    if !S::PACKS {
+        return S::extent(area_bytes, level.level, level.height);
+    }
+    let medium = &space.log.medium;
+    let area = NodeArea {
+        bytes: &space.log.frames.bytes(frame)[..area_bytes],
+        lowest: space.log.lowest(frame),
+        key_bytes: medium.key_bytes.into(),
+        value_bytes: medium.value_bytes.into(),
+    };
+    S::extent_in(&area, level.level, level.height)
+}
+
 /// The node of `level` in page buffer `frame`, or `None` if the bytes are no node.
 pub fn node_in<'s, S: Placement, F: Flash>(
     space: &'s Space<'_, F, S::Kind>,
     frame: usize,
     level: Level,
 ) -> Option<Node<'s>> {
-    let extent = S::extent(space.log.layout().area_bytes(), level.level, level.height);
+    let extent = extent_of::<S, F>(space, frame, level);
     Node::parse(&space.log.frames.bytes(frame)[extent], level.shape)
 }
 
@@ -530,10 +584,21 @@ pub(crate) fn relink<S: Placement>(
     let shape = Shape::inner(medium.key_bytes.into());
     // Below a root, the extent of a node does not depend on the height; no page holds 16 levels.
     let (top, tree) = if height > 0 { (height, height) } else { (16, u8::MAX) };
-    let first = S::extent(layout.area_bytes(), lowest, tree);
+    let area_bytes = layout.area_bytes();
+    let extent_in = |bytes: &[u8], level: u8| {
+        if !S::PACKS {
+            return S::extent(area_bytes, level, tree);
+        }
+        let (key_bytes, value_bytes) = (medium.key_bytes.into(), medium.value_bytes.into());
+        let bytes = &bytes[..area_bytes];
+        S::extent_in(&NodeArea { bytes, lowest, key_bytes, value_bytes }, level, tree)
+    };
+    let first = extent_in(bytes, lowest);
     for level in lowest.max(2)..=top {
-        let extent = S::extent(layout.area_bytes(), level, tree);
-        if level > lowest && extent.start < first.end && first.start < extent.end {
+        let extent = extent_in(bytes, level);
+        // A packed node ends where the next one begins.
+        let meets = extent.start < first.end && first.start < extent.end;
+        if !S::PACKS && level > lowest && meets {
             break;
         }
         let Some(mut node) = NodeMut::parse(&mut bytes[extent], shape) else { continue };
@@ -552,7 +617,7 @@ pub fn node_mut_in<'s, S: Placement, F: Flash>(
     frame: usize,
     level: Level,
 ) -> Option<NodeMut<'s>> {
-    let extent = S::extent(space.log.layout().area_bytes(), level.level, level.height);
+    let extent = extent_of::<S, F>(space, frame, level);
     space.log.frames.forget(frame);
     NodeMut::parse(&mut space.log.frames.bytes_mut(frame)[extent], level.shape)
 }

@@ -55,6 +55,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             // a root, and nodes left behind at the right edge, may be full as well.
             let nodes = match level {
                 _ if level == height => 1,
+                // The halves of a leaf that was too large for its path may be full again.
+                1 if S::PACKS => added,
                 1 => self.space.valid_pages(),
                 _ => self.state.inner_nodes(),
             };
@@ -76,7 +78,9 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         // A merge before the flush may leave fewer inner nodes, and then more places of the table
         // are kept for those that are left.
         let mappings = self.space.mappings.capacity();
-        let beside = beside.max(S::Kind::planned_beside(height, inner_nodes, mappings));
-        self.space.valid_pages().saturating_add(pages + beside) <= limit_pages
+        let beside = beside.max(S::Kind::planned_beside::<S>(height, inner_nodes, mappings));
+        // Each change may leave one more inner node in a page of its own.
+        let apart = if S::PACKS { inner_nodes } else { 0 };
+        self.space.valid_pages().saturating_add(pages + beside + apart) <= limit_pages
     }
 }

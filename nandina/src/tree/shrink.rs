@@ -2,9 +2,8 @@
 //!
 //! Nothing is written here.
 
-use super::Placement;
-use super::TreeIndex;
-use crate::error::Fault;
+use super::{Placement, TreeIndex, extent_of};
+use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
 
@@ -14,7 +13,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let (area_bytes, level) = (self.space.log.layout().area_bytes(), self.state.height() - 1);
         let from = S::extent(area_bytes, level, self.state.height()).start;
         let to = S::extent(area_bytes, level, level).start;
-        let working = self.working(self.state.height());
+        let working = self.working(level);
         let used = self.node(working, level)?.used().len();
         self.space.log.frames.bytes_mut(working).copy_within(from..from + used, to);
         self.state.shrink();
@@ -45,13 +44,16 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 self.space.forget_address(page);
             }
             let area_bytes = self.space.log.layout().area_bytes();
-            let from = S::extent(area_bytes, self.state.height() - 1, self.state.height());
+            let from = extent_of::<S, F>(&self.space, frame, self.level(self.state.height() - 1));
             let used = self.node(frame, self.state.height() - 1)?.used().len();
             self.state.shrink();
             self.count_node_less(self.state.height() + 1)?;
             let (level, working) =
                 (self.level(self.state.height()), self.working(self.state.height()));
             let to = S::extent(area_bytes, self.state.height(), self.state.height());
+            if S::PACKS && used > to.len() {
+                return Err(self.corrupt(frame, Damage::NodeTooFull));
+            }
             self.place.begin(&mut self.space, self.state.height());
             self.space.log.frames.forget(working);
             if working == frame {

@@ -86,7 +86,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         record: &Record<'_>,
         separator: &Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
-        let capacity = self.capacity(level);
+        let capacity = self.most(level);
         let mut node = self.working_node(level)?;
         let has_room = node.count() < capacity;
         if has_room {
@@ -100,7 +100,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     pub(super) fn count_to_split(&self, level: u8) -> Result<usize, Fault<F::Error>> {
         let count = self.node(self.working(level), level)?.count();
         // The halves of a larger node would not fit into their new ranges.
-        if count > self.capacity(level) || count < 2 {
+        if (!S::PACKS && count > self.capacity(level)) || count < 2 {
             return Err(self.corrupt(self.working(level), Damage::NodeTooFull));
         }
         Ok(count)

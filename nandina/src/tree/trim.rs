@@ -12,7 +12,7 @@
 use super::TreeIndex;
 use super::edit::Edit;
 use super::path::Path;
-use super::{Placement, node_in};
+use super::{Placement, extent_of, node_in};
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 
@@ -127,7 +127,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     #[inline(never)]
     pub(super) fn truncate(&mut self, frame: usize, level: u8, count: usize) {
         let level = self.level(level);
-        let extent = S::extent(self.space.log.layout().area_bytes(), level.level, level.height);
+        let extent = extent_of::<S, F>(&self.space, frame, level);
         let bytes = &mut self.space.log.frames.bytes_mut(frame)[extent];
         if let Some(mut node) = crate::node::NodeMut::parse(bytes, level.shape) {
             node.truncate(count);

@@ -100,7 +100,11 @@ impl WritePolicy for Maps {
         index.pages_beside_parents()
     }
 
-    fn planned_beside(height: u8, inner_nodes: u32, mappings: usize) -> u32 {
+    fn planned_beside<S: Placement<Kind = Self>>(
+        height: u8,
+        inner_nodes: u32,
+        mappings: usize,
+    ) -> u32 {
         if height > 1 { 1 + inner_nodes.min((mappings / 2) as u32) } else { 0 }
     }
 

@@ -5,10 +5,12 @@
 #[cfg(feature = "checkpoints")]
 mod checkpoint;
 mod mu;
+mod mu_star;
 mod recover;
 mod wandering;
 
 pub use mu::Mu;
+pub use mu_star::MuStar;
 pub use wandering::Wandering;
 
 use crate::blocks::Wear;
@@ -19,8 +21,9 @@ use crate::flash::{Flash, PageNumber};
 #[cfg(feature = "checkpoints")]
 use crate::log::checkpoint::Checkpoint;
 use crate::log::{LOOKS, Label, Newest};
+use crate::node::SAME_PAGE;
 use crate::space::{Absent, BuiltCheckpoints, Kind, Paths, STAGED, Space};
-use crate::tree::{Opening, Placement, TreeIndex, WritePolicy};
+use crate::tree::{Level, Opening, Placement, TreeIndex, WritePolicy, node_mut_in};
 
 impl Kind for Paths {
     const PAGES_COMMIT: bool = false;
@@ -85,6 +88,23 @@ impl Kind for Paths {
     }
 }
 
+/// Names the page of the child that shares `page` with the inner node in `frame`.
+///
+/// The node leaves `page`, and the child stays there.
+#[inline(always)]
+fn name_page<S: Placement<Kind = Paths>, F: Flash>(
+    space: &mut Space<'_, F, Paths>,
+    frame: usize,
+    level: Level,
+    page: u32,
+) {
+    if let Some(mut node) = node_mut_in::<S, F>(space, frame, level)
+        && let Some(slot) = node.as_node().slot_of(SAME_PAGE)
+    {
+        node.set_payload(slot, &page.to_le_bytes());
+    }
+}
+
 impl WritePolicy for Paths {
     #[cfg(feature = "checkpoints")]
     fn go_on_from<F: Flash, S: Placement<Kind = Self>>(
@@ -133,6 +153,23 @@ impl WritePolicy for Paths {
         let begins = index.space.begins_in_first();
         index.space.log.hold_blocks_of(newest.identity, begins)?;
         Ok(last.sequence.max(newest.sequence))
+    }
+
+    // A path that does not fit in a page leaves its leaf in one: in the end each inner node may
+    // have a page of its own. Then no change that makes no node may need more pages.
+    fn pages_beside<F: Flash, S: Placement<Kind = Self>>(
+        _index: &TreeIndex<'_, F, S>,
+        inner_nodes: u32,
+    ) -> u32 {
+        if S::PACKS { inner_nodes } else { 0 }
+    }
+
+    fn planned_beside<S: Placement<Kind = Self>>(
+        _height: u8,
+        inner_nodes: u32,
+        _mappings: usize,
+    ) -> u32 {
+        if S::PACKS { inner_nodes } else { 0 }
     }
 
     fn refuses(_options: &Options) -> Option<BadOption> {

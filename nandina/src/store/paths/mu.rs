@@ -25,11 +25,12 @@
 use crate::engine::Description;
 use core::ops::Range;
 
+use super::name_page;
 use crate::error::Fault;
 use crate::flash::Flash;
 use crate::node::SAME_PAGE;
 use crate::space::{Paths, Space};
-use crate::tree::{Halves, Level, Origin, Placement, Written, node_in, node_mut_in};
+use crate::tree::{Halves, Level, Origin, Placement, Written, node_in};
 
 /// μ-Tree: one page for each updated path.
 #[derive(Default)]
@@ -92,11 +93,8 @@ impl Placement for Mu {
         let used = node_in::<Self, F>(space, reading, level).map_or(0, |node| node.used().len());
         let (stage, read) = space.log.frames.pair(STAGE, reading);
         stage[extent.clone()][..used].copy_from_slice(&read[extent][..used]);
-        if level.level > 1
-            && let Some(mut node) = node_mut_in::<Self, F>(space, STAGE, level)
-            && let Some(slot) = node.as_node().slot_of(SAME_PAGE)
-        {
-            node.set_payload(slot, &page.to_le_bytes());
+        if level.level > 1 {
+            name_page::<Self, F>(space, STAGE, level, page);
         }
     }
 
