@@ -15,6 +15,7 @@ mod claims;
 mod cost;
 mod counts;
 mod device;
+mod durable;
 mod growth;
 mod keys;
 mod model;
