@@ -32,6 +32,7 @@ extern crate std;
 
 pub mod ftl;
 pub mod hybrid;
+pub mod logged;
 mod logical;
 pub mod mapping;
 mod stripe;

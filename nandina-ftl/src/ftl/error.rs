@@ -5,7 +5,7 @@
 
 use core::fmt;
 
-use nandina::flash::{ErrorKind, FlashError, PageNumber};
+use nandina::flash::{ErrorKind, FlashError, Missing, PageNumber};
 use nandina::node::PageFault;
 use nandina::{Damage, Fault};
 
@@ -36,6 +36,15 @@ pub enum FtlError<E> {
         needed: usize,
         /// Bytes that it would have.
         given: usize,
+    },
+    /// The chip cannot do what the FTL needs.
+    Chip(Missing),
+    /// Blocks have more pages, or pages more bytes, than the FTL can describe.
+    TooLarge {
+        /// The most.
+        most: u32,
+        /// What this chip has.
+        given: u32,
     },
     /// Too few spare blocks: garbage collection could not go on after every cut.
     TooFewSpareBlocks {
@@ -164,6 +173,13 @@ impl<E: fmt::Display> fmt::Display for FtlError<E> {
             ),
             Self::PagesTooSmall { needed, given } => {
                 write!(f, "a logical page would have {given} bytes, it needs {needed}")
+            }
+            Self::Chip(missing) => write!(f, "the FTL cannot use this chip: {missing}"),
+            Self::TooLarge { most, given } => {
+                write!(
+                    f,
+                    "the FTL describes {most} pages of a block or bytes of a page, not {given}"
+                )
             }
             Self::TooFewSpareBlocks { logical_pages_max, blocks_needed } => write!(
                 f,

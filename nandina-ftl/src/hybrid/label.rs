@@ -10,7 +10,7 @@ use nandina::node::PageHeader;
 
 /// What a page holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A logical page.
     Data(u32),
     /// A logical page that was trimmed.
@@ -29,7 +29,7 @@ pub(super) enum Kind {
 
 /// Why a page was programmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cause {
+pub(crate) struct Cause {
     /// A merge copied it.
     pub is_copy: bool,
     /// It is the last page of a merge.
@@ -61,7 +61,7 @@ impl Cause {
 }
 
 /// Logical pages have lower numbers than this.
-pub(super) const LOGICAL_END: u32 = u32::MAX - 16;
+pub(crate) const LOGICAL_END: u32 = u32::MAX - 16;
 
 const OWN: u32 = u32::MAX - 3;
 const PAD: u32 = u32::MAX - 5;

@@ -6,7 +6,7 @@
 use nandina::Fault;
 use nandina::blocks::Blocks;
 use nandina::flash::{BlockNumber, ErrorKind, Flash, FlashError, Geometry, PageNumber, Reading};
-use nandina::log::{Frames, Label, layout_of};
+use nandina::log::{Frames, LOST_MAX, Label, layout_of};
 use nandina::node::{Medium, PageFault, PageHeader, PageLayout};
 
 /// Attempts to read a page before it counts as unreadable.
@@ -18,7 +18,7 @@ const FAILURES_MIN: u32 = 8;
 /// The chip, two page buffers, and what is known of its blocks.
 ///
 /// In the block table a page is valid if it counts, and a block is reserved if it has a role.
-pub(super) struct Media<'b, F> {
+pub(crate) struct Media<'b, F> {
     pub flash: F,
     pub medium: Medium,
     pub frames: Frames<'b>,
@@ -127,17 +127,27 @@ impl<'b, F: Flash> Media<'b, F> {
         &mut self,
         page: PageNumber,
         frame: usize,
-        Label { lowest, height, records }: Label,
+        label: Label,
     ) -> Result<bool, Fault<F::Error>> {
-        let block = self.block_of(page);
+        let erase_count = self.blocks.erase_count(self.block_of(page));
+        self.program_with(page, frame, label, erase_count)
+    }
+
+    /// The same with another number where a header has the erase count.
+    pub fn program_with(
+        &mut self,
+        page: PageNumber,
+        frame: usize,
+        Label { lowest, height, records }: Label,
+        erase_count: u32,
+    ) -> Result<bool, Fault<F::Error>> {
         self.sequence += 1;
-        self.set_clean(block, false);
         let header = PageHeader {
             identity: self.identity,
             sequence: self.sequence,
             lowest,
             height,
-            erase_count: self.blocks.erase_count(block),
+            erase_count,
             records,
             settling: false,
             tag: 0,
@@ -146,8 +156,39 @@ impl<'b, F: Flash> Media<'b, F> {
         let bytes = self.frames.bytes_mut(frame);
         layout.seal(bytes, &self.medium, &header);
         let (main, spare) = bytes.split_at(layout.page_bytes());
+        let programmed = self.flash.program(page, main, spare);
+        self.programmed(page, programmed)
+    }
+
+    /// Programs the main data of a page as it is in `frame`, or `bytes` of it into a programmed page.
+    ///
+    /// With `bytes` these are the first of the frame, and go to the position that is given. If the
+    /// program fails, gives the block up and returns `false`.
+    pub fn program_bytes(
+        &mut self,
+        page: PageNumber,
+        frame: usize,
+        again: Option<(usize, u32)>,
+    ) -> Result<bool, Fault<F::Error>> {
+        let page_bytes = self.layout().page_bytes();
+        let main = &self.frames.bytes(frame)[..page_bytes];
+        let programmed = match again {
+            None => self.flash.program(page, main, &[]),
+            Some((bytes, at)) => self.flash.overwrite(page, at, &main[..bytes]),
+        };
+        self.programmed(page, programmed)
+    }
+
+    /// Counts a program, and gives the block up if it failed.
+    fn programmed(
+        &mut self,
+        page: PageNumber,
+        programmed: Result<(), F::Error>,
+    ) -> Result<bool, Fault<F::Error>> {
+        let block = self.block_of(page);
+        self.set_clean(block, false);
         self.operations = self.operations.wrapping_add(1);
-        match self.flash.program(page, main, spare) {
+        match programmed {
             Ok(()) => {
                 self.failures = 0;
                 self.programs += 1;
@@ -210,6 +251,32 @@ impl<'b, F: Flash> Media<'b, F> {
             self.erase(block)?;
         }
         self.mark_bad_blocks()
+    }
+
+    /// Finds the newest page of the first ones of each block, and the erase counts.
+    ///
+    /// Returns its header and settings. `block_pages` is how many pages of a block are used,
+    /// `has_count` says whether a header has the erase count of its block.
+    pub fn survey(
+        &mut self,
+        block_pages: u32,
+        has_count: impl Fn(&PageHeader) -> bool,
+    ) -> Result<Option<(PageHeader, Medium)>, Fault<F::Error>> {
+        let mut newest: Option<(PageHeader, Medium)> = None;
+        for block in self.blocks.all() {
+            for place in 0..(1 + LOST_MAX).min(block_pages) {
+                let page = self.page_at(block, place);
+                let Ok(header) = self.read(page, 1)? else { continue };
+                if has_count(&header) {
+                    self.blocks.set_erase_count(block, header.erase_count);
+                }
+                if newest.is_none_or(|(newest, _)| newest.sequence < header.sequence) {
+                    newest = Some((header, self.medium_in(1)));
+                }
+                break;
+            }
+        }
+        Ok(newest)
     }
 
     /// Marks the blocks as bad that the chip reports as bad.

@@ -119,9 +119,9 @@
 mod buffer;
 mod check;
 mod faded;
-mod label;
+pub(crate) mod label;
 mod maps;
-mod media;
+pub(crate) mod media;
 mod merge;
 mod mount;
 mod place;

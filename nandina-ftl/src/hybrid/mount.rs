@@ -17,7 +17,7 @@ use nandina::Damage;
 use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::log::LOST_MAX;
-use nandina::node::{Medium, PageFault, PageHeader};
+use nandina::node::PageFault;
 
 use super::label::{Cause, Kind};
 use super::maps::{NONE, Slot};
@@ -134,18 +134,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
 
     /// Finds the newest format by the first pages of each block, and the erase counts.
     fn survey(&mut self) -> Result<u32, FtlError<F::Error>> {
-        let mut newest: Option<(PageHeader, Medium)> = None;
-        for block in self.media.blocks.all() {
-            for place in 0..(1 + LOST_MAX).min(self.block_pages()) {
-                let page = self.media.page_at(block, place);
-                let Ok(header) = self.media.read(page, 1)? else { continue };
-                self.media.blocks.set_erase_count(block, header.erase_count);
-                if newest.is_none_or(|(newest, _)| newest.sequence < header.sequence) {
-                    newest = Some((header, self.media.medium_in(1)));
-                }
-                break;
-            }
-        }
+        let newest = self.media.survey(self.block_pages(), |_| true)?;
         let (newest, medium) = newest.ok_or(FtlError::Blank)?;
         if medium != self.media.medium {
             return Err(FtlError::OtherContent { system: medium.system });
