@@ -11,7 +11,7 @@ use super::{Bytes, Outcome};
 use crate::layer::{Layer, Pages, Room, Size};
 
 /// Every FTL, and mappings of each sort.
-const LAYERS: [&str; 8] = [
+const LAYERS: [&str; 10] = [
     "ftl:page",
     "ftl:compact",
     "ftl:emt",
@@ -20,6 +20,8 @@ const LAYERS: [&str; 8] = [
     "ftl:bast",
     "ftl:fast",
     "ftl:fast with 2 buffer blocks",
+    "ftl:ipl",
+    "ftl:dipl",
 ];
 
 const CHIP: Profile =
@@ -50,7 +52,7 @@ pub fn mount_ftl_then_use(data: &[u8]) -> Outcome {
     let checkpoint = choice & 0x40 != 0;
     let (layer, size) = layer(LAYERS[which], checkpoint);
     let mut chip = match choice % 4 {
-        0 => Chip::new(CHIP),
+        0 => Chip::new(layer.suited(CHIP)),
         _ => HEALTHY[which][usize::from(checkpoint)]
             .get_or_init(|| healthy(&layer, &size, checkpoint))
             .clone(),
@@ -77,14 +79,15 @@ fn layer(name: &str, checkpoint: bool) -> (Layer, Size) {
         Some(_) => layer.with_log_blocks(2).expect("enough log blocks"),
         None => layer,
     };
-    let size = layer.size(&CHIP).expect("a chip that is large enough");
-    let size = if checkpoint { layer.sized(&CHIP, BESIDE_CHECKPOINT) } else { size };
+    let chip = layer.suited(CHIP);
+    let size = layer.size(&chip).expect("a chip that is large enough");
+    let size = if checkpoint { layer.sized(&chip, BESIDE_CHECKPOINT) } else { size };
     (layer, size)
 }
 
 /// Makes a chip in use, with garbage, holes and moved pages.
 fn healthy(layer: &Layer, size: &Size, checkpoint: bool) -> Chip {
-    let (mut chip, mut room) = (Chip::new(CHIP), Room::default());
+    let (mut chip, mut room) = (Chip::new(layer.suited(CHIP)), Room::default());
     let mut disk = layer.open(size, &mut chip, &mut room, true).expect("a new chip");
     let ftl = disk.ftl();
     let (pages, each) = (ftl.logical_pages(), ftl.page_bytes());

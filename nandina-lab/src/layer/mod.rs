@@ -1,7 +1,8 @@
 //! What lies between an index and its chip: an FTL, chosen by name.
 //!
 //! `ftl:page`, `ftl:compact` and the others of the list of mappings are an FTL with that mapping;
-//! `ftl:block`, `ftl:bast` and `ftl:fast` are the hybrid FTLs. This is the only file of the lab that
+//! `ftl:block`, `ftl:bast` and `ftl:fast` are the hybrid FTLs; `ftl:ipl` and `ftl:dipl` keep log
+//! records in the blocks of their pages. This is the only file of the lab that
 //! knows them by name. Nothing here makes or uses a chip.
 
 mod bus;
@@ -13,9 +14,10 @@ pub use opened::{OnFtl, Pages, Room};
 use std::fmt;
 
 use nandina::blocks::Victims;
-use nandina::flash::{Geometry, Profile};
+use nandina::flash::{Geometry, Needs, Pairing, Profile};
 use nandina_ftl::ftl::{self, DISK, Disk, logical_page_bytes, space_of};
 use nandina_ftl::hybrid::{self, Bast, Block, Buffer, Fast, Policy, SequentialRule, Transit};
+use nandina_ftl::logged::{self, Scheme};
 use nandina_ftl::mapping::MAPPINGS;
 use nandina_ftl::mapping::registry::{Entry, by_name};
 use nandina_sim::Chip;
@@ -51,6 +53,12 @@ pub const HYBRIDS: [(&str, &str, bool); 3] = [
     ("block", "a block map: a page that is replaced copies its block", false),
     ("bast", "log blocks that belong to one logical block each", true),
     ("fast", "log blocks for any page, and a sequential one", true),
+];
+
+/// The FTLs with log records in the blocks of their pages: name, and what it is.
+pub const LOGGED: [(&str, &str, Scheme); 2] = [
+    ("ipl", "log records in a sixteenth of each block (IPL)", Scheme::Ipl),
+    ("dipl", "log records in the pages that a block has left (dIPL)", Scheme::Dipl),
 ];
 
 /// An FTL and its settings.
@@ -96,14 +104,19 @@ enum Kind {
     Block,
     Bast,
     Fast,
+    Logged(Scheme),
 }
 
-/// Does `$does` with the policy of a hybrid FTL behind the buffer, or `$mapped` with the entry of a
-/// mapping.
+/// Does `$does` with the policy of a hybrid FTL behind the buffer, `$mapped` with the entry of a
+/// mapping, or `$logged` with the scheme of an FTL with logs.
 macro_rules! with_kind {
-    ($layer:expr, $buffer:expr, $entry:ident => $mapped:expr, $policy:ident => $does:expr) => {
+    (
+        $layer:expr, $buffer:expr, $entry:ident => $mapped:expr, $scheme:ident => $logged:expr,
+        $policy:ident => $does:expr
+    ) => {
         match $layer.kind {
             Kind::Mapped($entry) => $mapped,
+            Kind::Logged($scheme) => $logged,
             Kind::Block => {
                 let $policy = Transit { over: Block, buffer: $buffer };
                 $does
@@ -147,6 +160,8 @@ impl Layer {
             "block" => Some(Kind::Block),
             "bast" => Some(Kind::Bast),
             "fast" => Some(Kind::Fast),
+            "ipl" => Some(Kind::Logged(Scheme::Ipl)),
+            "dipl" => Some(Kind::Logged(Scheme::Dipl)),
             mapping => by_name(mapping).map(Kind::Mapped),
         });
         let kind = kind.ok_or_else(|| {
@@ -161,7 +176,8 @@ impl Layer {
     /// The name of every layer.
     pub fn names() -> Vec<String> {
         let mappings = MAPPINGS.iter().map(|entry| entry.name);
-        let all = mappings.chain(HYBRIDS.iter().map(|(name, ..)| *name));
+        let hybrids = HYBRIDS.iter().map(|(name, ..)| *name);
+        let all = mappings.chain(hybrids).chain(LOGGED.iter().map(|(name, ..)| *name));
         all.map(|name| format!("{PREFIX}{name}")).collect()
     }
 
@@ -172,6 +188,8 @@ impl Layer {
             Kind::Block => "block",
             Kind::Bast => "bast",
             Kind::Fast => "fast",
+            Kind::Logged(Scheme::Ipl) => "ipl",
+            Kind::Logged(Scheme::Dipl) => "dipl",
         };
         match self.transit {
             None => format!("{PREFIX}{kind}"),
@@ -195,7 +213,7 @@ impl Layer {
     /// The same layer with so many log blocks. Refuses those that have none, and too few.
     pub fn with_log_blocks(self, log_blocks: u32) -> Result<Self, LabError> {
         let least = match self.kind {
-            Kind::Mapped(_) | Kind::Block => {
+            Kind::Mapped(_) | Kind::Block | Kind::Logged(_) => {
                 return Err(LabError(format!("{} has no log blocks", self.name())));
             }
             Kind::Bast => Bast::LOG_BLOCKS_MIN,
@@ -217,12 +235,12 @@ impl Layer {
 
     /// Whether it is a hybrid FTL, with maps of its own.
     pub const fn is_hybrid(&self) -> bool {
-        !matches!(self.kind, Kind::Mapped(_))
+        matches!(self.kind, Kind::Block | Kind::Bast | Kind::Fast)
     }
 
     /// The same layer with a transit buffer. Refuses FTLs that are no hybrid ones.
     pub fn with_transit(self, transit: TransitBuffer) -> Result<Self, LabError> {
-        if matches!(self.kind, Kind::Mapped(_)) {
+        if !self.is_hybrid() {
             let name = self.name();
             return Err(LabError(format!(
                 "{name} has no transit buffer: only hybrid FTLs have one"
@@ -251,8 +269,33 @@ impl Layer {
     pub const fn log_blocks(&self) -> Option<u32> {
         match self.kind {
             Kind::Bast | Kind::Fast => Some(self.log_blocks),
-            Kind::Mapped(_) | Kind::Block => None,
+            Kind::Mapped(_) | Kind::Block | Kind::Logged(_) => None,
         }
+    }
+
+    /// What the chip has to allow.
+    fn needs(&self) -> Needs {
+        match self.kind {
+            Kind::Logged(_) => logged::NEEDS,
+            _ => Needs::NOTHING,
+        }
+    }
+
+    /// A chip like this one that can carry the FTL.
+    ///
+    /// One with log records takes four programs a page, which no two pages share, and has pages of
+    /// 256 bytes or more in blocks of four or more.
+    pub fn suited(&self, mut profile: Profile) -> Profile {
+        if matches!(self.kind, Kind::Logged(_)) {
+            let (geometry, capabilities) = (&mut profile.geometry, &mut profile.capabilities);
+            geometry.page_bytes = geometry.page_bytes.max(256);
+            geometry.pages_per_block = geometry.pages_per_block.max(4);
+            capabilities.overwrite = true;
+            capabilities.pairing = Pairing::None;
+            capabilities.programs_per_page =
+                capabilities.programs_per_page.map(|allowed| allowed.max(4));
+        }
+        profile
     }
 
     /// The fewest blocks of a chip like this one for so many logical pages; at least those of the
@@ -264,6 +307,7 @@ impl Layer {
         let buffer = self.buffer(logical_pages, block_pages(profile));
         let needed = with_kind!(self, buffer,
             _entry => ftl::blocks_needed(geometry, capabilities, logical_pages),
+            scheme => logged::blocks_needed(geometry, capabilities, scheme, logical_pages),
             policy => hybrid::blocks_needed(geometry, capabilities, &policy, logical_pages));
         let safe = block_pages(profile);
         let pages = u64::from(logical_pages) * u64::from(100 + self.over_provisioning);
@@ -277,12 +321,17 @@ impl Layer {
         if profile.capabilities.rewrite {
             return Err(format!("{} replaces pages in place: it needs no FTL", profile.key));
         }
+        let needs = self.needs();
+        if let Some(missing) = needs.missing(&profile.capabilities) {
+            return Err(format!("{} cannot carry {name}: {missing}", profile.key));
+        }
         let group = block_pages(profile);
         let (geometry, capabilities) = (&profile.geometry, &profile.capabilities);
         // The number of neighbours does not change how many blocks are needed.
         let buffer = self.buffer(0, group);
         let most = with_kind!(self, buffer,
             _entry => ftl::logical_pages_max(geometry, capabilities),
+            scheme => logged::logical_pages_max(geometry, capabilities, scheme),
             policy => hybrid::logical_pages_max(geometry, capabilities, &policy));
         let safe_pages = u64::from(group) * u64::from(geometry.blocks);
         let spared = safe_pages * 100 / u64::from(100 + self.over_provisioning);
@@ -315,6 +364,7 @@ impl Layer {
                 let runs = logical_pages as usize + RUNS_OF_A_CHANGE;
                 (ftl::ram_needed_with(geometry, self.victims), (entry.memory)(space, runs))
             },
+            _scheme => (logged::ram_needed(geometry, logical_pages), 0),
             policy => (hybrid::ram_needed(geometry, capabilities, &policy, logical_pages), 0));
         let profile = Profile { geometry: seen, capabilities: DISK, ..*profile };
         Size { profile, logical_pages, ram_bytes, memory_bytes }

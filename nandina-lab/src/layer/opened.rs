@@ -6,6 +6,7 @@
 use nandina::flash::{Flash, Profile};
 use nandina_ftl::ftl::{Disk, Ftl, FtlError, Unsound, space_of};
 use nandina_ftl::hybrid::{Bast, Block, Conversions, Fast, Hybrid, Merges, Transit, map_bytes};
+use nandina_ftl::logged::{self, LogMerges, Logged};
 use nandina_ftl::mapping::Mapping;
 use nandina_ftl::{LogicalPages, Statistics};
 use nandina_sim::{Chip, ChipError};
@@ -44,6 +45,8 @@ pub enum Pages<'d, C> {
     Bast(Hybrid<'d, &'d mut C, Transit<Bast>>),
     /// With log blocks for any page.
     Fast(Hybrid<'d, &'d mut C, Transit<Fast>>),
+    /// With log records in the blocks of their pages.
+    Logged(Logged<'d, &'d mut C>),
 }
 
 /// Does `$does` with the FTL, whichever it is.
@@ -54,6 +57,7 @@ macro_rules! each {
             Pages::Block($ftl) => $does,
             Pages::Bast($ftl) => $does,
             Pages::Fast($ftl) => $does,
+            Pages::Logged($ftl) => $does,
         }
     };
 }
@@ -104,6 +108,10 @@ impl Layer {
                 let over = Fast { log_blocks: self.log_blocks, sequential: self.sequential };
                 make(chip, Transit { over, buffer }, pages, ram).map(Pages::Fast)
             }
+            Kind::Logged(scheme) => {
+                let make = if formats { Logged::format } else { Logged::open };
+                make(chip, scheme, pages, ram).map(Pages::Logged)
+            }
         };
         Disk::new(opened.map_err(error)?, size.profile.geometry.pages_per_block)
             .map_err(|_| ChipError::Layer("FTL: there is no whole block of logical pages".into()))
@@ -114,6 +122,7 @@ impl Layer {
         let (geometry, capabilities) = (&chip.geometry, &chip.capabilities);
         let buffer = self.buffer(size.logical_pages, size.profile.geometry.pages_per_block);
         with_kind!(self, buffer, _entry => 0,
+            _scheme => logged::map_bytes(geometry, size.logical_pages),
             policy => map_bytes(geometry, capabilities, &policy, size.logical_pages))
     }
 }
@@ -140,24 +149,32 @@ impl<C: Flash<Error = ChipError>> Pages<'_, C> {
     pub fn checkpoint(&mut self) -> Result<bool, ChipError> {
         match self {
             Self::Mapped(ftl) => ftl.checkpoint().map_err(error),
-            Self::Block(_) | Self::Bast(_) | Self::Fast(_) => Ok(false),
+            Self::Block(_) | Self::Bast(_) | Self::Fast(_) | Self::Logged(_) => Ok(false),
         }
     }
 
     /// Merges since it was formatted or opened, by kind; `None` where there are none.
     pub const fn merges(&self) -> Option<Merges> {
         match self {
-            Self::Mapped(_) => None,
+            Self::Mapped(_) | Self::Logged(_) => None,
             Self::Block(ftl) => Some(ftl.merges()),
             Self::Bast(ftl) => Some(ftl.merges()),
             Self::Fast(ftl) => Some(ftl.merges()),
         }
     }
 
+    /// Records and merges of an FTL with logs; `None` of others.
+    pub const fn log_merges(&self) -> Option<LogMerges> {
+        match self {
+            Self::Logged(ftl) => Some(ftl.merges()),
+            _ => None,
+        }
+    }
+
     /// Conversions of the transit buffer; none without one.
     pub fn conversions(&self) -> Conversions {
         match self {
-            Self::Mapped(_) => Conversions::default(),
+            Self::Mapped(_) | Self::Logged(_) => Conversions::default(),
             Self::Block(ftl) => ftl.conversions(),
             Self::Bast(ftl) => ftl.conversions(),
             Self::Fast(ftl) => ftl.conversions(),
@@ -167,7 +184,7 @@ impl<C: Flash<Error = ChipError>> Pages<'_, C> {
     /// Blocks of the transit buffer that hold pages.
     pub fn buffer_blocks_used(&self) -> u32 {
         let used = match self {
-            Self::Mapped(_) => 0,
+            Self::Mapped(_) | Self::Logged(_) => 0,
             Self::Block(ftl) => ftl.buffer_blocks().count(),
             Self::Bast(ftl) => ftl.buffer_blocks().count(),
             Self::Fast(ftl) => ftl.buffer_blocks().count(),

@@ -144,8 +144,9 @@ impl CutRun {
     /// The FTL for the run, on a chip that has as many blocks as it needs.
     pub fn layered<S: System>(&self, layer: Layer, seed: u64) -> Layered {
         let logical_pages = self.geometry::<S>().pages();
-        let blocks = layer.blocks_needed(&TINY, logical_pages);
-        let mut chip = Chip::with_seed(TINY.with_blocks(blocks), seed);
+        let tiny = layer.suited(TINY);
+        let blocks = layer.blocks_needed(&tiny, logical_pages);
+        let mut chip = Chip::with_seed(tiny.with_blocks(blocks), seed);
         chip.set_faults(self.faults());
         Layered::new(chip, layer, logical_pages)
     }

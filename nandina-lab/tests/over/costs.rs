@@ -3,7 +3,7 @@
 use expect_test::expect_file;
 use nandina::Options;
 use nandina::flash::Profile;
-use nandina::flash::profile::{SD, SLC};
+use nandina::flash::profile::{MLC, SD, SLC};
 use nandina_lab::LabError;
 use nandina_lab::layer::Layer;
 use nandina_lab::run::{Setup, SystemCost, SystemRun, run};
@@ -49,7 +49,9 @@ fn refused(system: &str, profile: Profile, layer: Layer) -> String {
 fn chip_operations_below_an_ftl_are_as_pinned() {
     let work = filling();
     let mut table = String::new();
-    for name in ["ftl:page", "ftl:compact", "ftl:block", "ftl:bast", "ftl:fast"] {
+    let names =
+        ["ftl:page", "ftl:compact", "ftl:block", "ftl:bast", "ftl:fast", "ftl:ipl", "ftl:dipl"];
+    for name in names {
         for system in ["btree", "wpcb", "vm"] {
             let cost = ran(system, name, &work);
             for phase in &cost.phases {
@@ -134,6 +136,12 @@ fn what_cannot_be_is_refused_by_name() {
     );
     let tiny = refused("btree", SLC.with_blocks(4), layer("ftl:compact"));
     assert!(tiny.contains("slc has 4 blocks, ftl:compact needs "), "{tiny}");
+    let mlc = refused("btree", MLC, layer("ftl:dipl"));
+    assert_eq!(
+        mlc,
+        "btree over ftl:dipl: mlc cannot carry ftl:dipl: it programs a page 2 times between erases, \
+         the chip allows 1"
+    );
     let much = cost(
         "btree",
         SLC.with_blocks(12),
@@ -155,6 +163,9 @@ fn what_cannot_be_is_refused_by_name() {
     let logs = |name: &str, count| layer(name).with_log_blocks(count).unwrap_err().to_string();
     assert_eq!(logs("ftl:fast", 1), "ftl:fast needs 2 log blocks, not 1");
     assert_eq!(logs("ftl:page", 8), "ftl:page has no log blocks");
+    assert_eq!(logs("ftl:ipl", 8), "ftl:ipl has no log blocks");
+    let buffer = unknown("ftl:dipl with 2 buffer blocks");
+    assert_eq!(buffer, "ftl:dipl has no transit buffer: only hybrid FTLs have one");
 }
 
 #[test]

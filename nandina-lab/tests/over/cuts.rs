@@ -12,10 +12,17 @@ use nandina_lab::torture::{
 };
 
 /// FTLs that differ in how they place pages. Mappings differ in RAM only.
-const KINDS: [&str; 5] = ["ftl:page", "ftl:compact", "ftl:block", "ftl:bast", "ftl:fast"];
+const KINDS: [&str; 7] =
+    ["ftl:page", "ftl:compact", "ftl:block", "ftl:bast", "ftl:fast", "ftl:ipl", "ftl:dipl"];
 
 /// The pairs that are tortured on every day.
-const ALWAYS: [&str; 3] = ["btree over ftl:page", "btree over ftl:compact", "btree over ftl:fast"];
+const ALWAYS: [&str; 5] = [
+    "btree over ftl:page",
+    "btree over ftl:compact",
+    "btree over ftl:fast",
+    "btree over ftl:ipl",
+    "btree over ftl:dipl",
+];
 
 /// Systems over FTLs: those of `ALWAYS`, and of the others a share.
 fn pairs() -> Vec<String> {
