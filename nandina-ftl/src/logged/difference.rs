@@ -22,6 +22,9 @@ const RUN: u16 = 2;
 /// Equal bytes from which a copy is worth its own step: it ends and begins one of new bytes.
 const WORTH: usize = 8;
 
+/// Equal bytes that are no chance.
+const ENOUGH: usize = 64;
+
 /// How far behind a difference the pages are compared again.
 const REACH: usize = 128;
 
@@ -82,21 +85,36 @@ fn is_worth(new: &[u8], old: &[u8]) -> bool {
 }
 
 /// Where the pages agree again: new bytes until there, and the position in the old page.
+///
+/// Equal bytes that are few can be chance, as zeros behind short values are: of all places within
+/// reach it is the one that gains most, or the first one behind which enough is equal.
 fn resume(new: &[u8], old: &[u8], from: usize) -> Option<(usize, usize)> {
     let behind = old.get(from..)?;
-    (1..=REACH).find_map(|step| {
+    let mut best: Option<(isize, (usize, usize))> = None;
+    for step in 1..=REACH {
         let new_behind = new.get(step..).unwrap_or_default();
         let old_behind = behind.get(step..).unwrap_or_default();
-        if is_worth(new_behind, old_behind) {
-            Some((step, from + step))
-        } else if is_worth(new_behind, behind) {
-            Some((step, from))
-        } else if is_worth(new, old_behind) {
-            Some((0, from + step))
-        } else {
-            None
+        let places = [
+            (new_behind, old_behind, (step, from + step)),
+            (new_behind, behind, (step, from)),
+            (new, old_behind, (0, from + step)),
+        ];
+        for (new, old, place) in places {
+            if !is_worth(new, old) {
+                continue;
+            }
+            let most = ENOUGH.min(new.len());
+            let same = equal(&new[..most], &old[..most.min(old.len())]);
+            if same == most {
+                return Some(place);
+            }
+            let gain = same as isize - place.0 as isize;
+            if best.is_none_or(|(most, _)| most < gain) {
+                best = Some((gain, place));
+            }
         }
-    })
+    }
+    best.map(|(_, place)| place)
 }
 
 /// Writes what makes `new` of `old` into `out`; returns its bytes, or `None` if it does not fit.
@@ -214,6 +232,22 @@ mod tests {
             after = insert(&after, 12 * at + 5, 77_777 * (at as u32 + 1));
             let bytes = size(&before, &after).unwrap();
             assert!(bytes <= 10 + 20 * (at + 1), "{at}: {bytes} bytes");
+        }
+    }
+
+    /// Equal zeros behind each value are no reason to copy only them.
+    #[test]
+    fn a_record_more_among_values_that_end_with_zeros() {
+        let node = |skipped: u32| -> Vec<u8> {
+            let keys = (0..120u32).filter(|&at| at != skipped).map(|at| at * 7919);
+            let mut page: Vec<u8> = keys
+                .flat_map(|key| [key.to_be_bytes(), key.to_be_bytes(), [0; 4], [0; 4]].concat())
+                .collect();
+            page.resize(2048, 0);
+            page
+        };
+        for at in 0..120 {
+            assert!(size(&node(at), &node(120)).unwrap() <= 40, "{at}");
         }
     }
 

@@ -9,9 +9,9 @@
 //!
 //! The pages of a block are programmed one after another. Each is the *base page* of a logical page,
 //! or a *log page* of up to four sectors. A record has the difference of a logical page from its
-//! base page. If it does not fit in a sector, the page is programmed as a whole, as is a page that
-//! is new. If the block has no room for that, its pages are *merged* with their records into a free
-//! block, and it is erased.
+//! base page. A page that is new is programmed as a whole; so is one whose difference does not fit in
+//! a sector, but only in dIPL. If the block has no room for what is to be programmed, its pages are
+//! *merged* with their records into a free block, and it is erased.
 //!
 //! - [`Scheme::Ipl`]: a sixteenth of a block, 4 pages of 64, are its log pages, the others its base
 //!   pages. Logical pages of so many numbers in a row share a block.

@@ -31,7 +31,10 @@ impl<F: Flash> Logged<'_, F> {
             None => self.host_for(logical),
         };
         let Some(block) = block else { return self.open_with(logical, bytes) };
-        if self.has_room_for_page(block) && self.put_page(block, logical, bytes)? {
+        // IPL has base pages for new pages alone: without a free sector it merges.
+        let is_new = home.is_none_or(|home| home.is_hole);
+        let takes_page = is_new || self.scheme == Scheme::Dipl;
+        if takes_page && self.has_room_for_page(block) && self.put_page(block, logical, bytes)? {
             return Ok(());
         }
         self.merge(block, Some((logical, Some(bytes))))

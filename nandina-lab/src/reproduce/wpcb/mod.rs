@@ -19,6 +19,7 @@ mod durable;
 mod growth;
 mod keys;
 mod model;
+mod mu_trees;
 mod rivals;
 mod runs;
 mod table2;
@@ -130,6 +131,7 @@ impl Experiments {
         let runs = Runs::run(&self.cases(), &table2::growths(self), progress)?;
         let mut experiments = counts::experiments(self, &runs)?;
         experiments.push(table2::experiment(self, &runs)?);
+        experiments.push(durable::experiment(self, &runs)?);
         experiments.extend(times::experiments(self, &runs)?);
         experiments.extend(blocks::experiments(self, &runs)?);
         experiments.push(model::experiment(self, &runs)?);

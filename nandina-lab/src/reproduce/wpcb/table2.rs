@@ -7,7 +7,7 @@ use super::counts::LOG_BLOCKS;
 use super::growth::{Growth, Tally};
 use super::rivals::Rival;
 use super::runs::{Case, Runs};
-use super::{Experiment, Experiments, Side, begun, durable};
+use super::{Experiment, Experiments, Side, begun, mu_trees};
 use crate::LabError;
 use crate::reproduce::Row;
 
@@ -351,7 +351,7 @@ pub fn experiment(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError>
         of.buffer(),
         records(of, Rival::Mu.key()),
     ));
-    durable::add(of, &mut experiment)?;
+    mu_trees::add(of, &mut experiment)?;
     let definitions = COLUMNS.into_iter().map(|(title, text)| format!("'{title}': {text}"));
     experiment.notes.extend(definitions);
     Ok(experiment)
