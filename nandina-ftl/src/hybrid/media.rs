@@ -160,7 +160,8 @@ impl<'b, F: Flash> Media<'b, F> {
         self.programmed(page, programmed)
     }
 
-    /// Programs the main data of a page as it is in `frame`, or `bytes` of it into a programmed page.
+    /// Programs the main data of a page as it is in `frame`, or `bytes` of it into a programmed
+    /// page.
     ///
     /// With `bytes` these are the first of the frame, and go to the position that is given. If the
     /// program fails, gives the block up and returns `false`.

@@ -1,13 +1,13 @@
 //! Merges: the pages of a block are written with their records into a free one.
 //!
 //! Copies count from the program of the last one on, which names the block that they replace. So a
-//! cut leaves the old block or the new one. The old one is erased then. What a cut leaves of it does
-//! not count: each page that it held has a newer copy, also what was trimmed; and what was torn in it
-//! is in a block that the newest merge has replaced, until that is erased.
+//! cut leaves the old block or the new one. The old one is erased then. What a cut leaves of it
+//! does not count: each page that it held has a newer copy, also what was trimmed; and what was
+//! torn in it is in a block that the newest merge has replaced, until that is erased.
 //!
-//! A merge of [`Scheme::Dipl`] divides a block with too many pages. The lower half is written first,
-//! as a merge that replaces nothing: its pages are what they were, in another place. Then the rest
-//! replaces the block.
+//! A merge of [`Scheme::Dipl`] divides a block with too many pages. The lower half is written
+//! first, as a merge that replaces nothing: its pages are what they were, in another place. Then
+//! the rest replaces the block.
 
 use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash};

@@ -7,32 +7,32 @@
 //!
 //! # Blocks
 //!
-//! The pages of a block are programmed one after another. Each is the *base page* of a logical page,
-//! or a *log page* of up to four sectors. A record has the difference of a logical page from its
-//! base page. A page that is new is programmed as a whole; so is one whose difference does not fit in
-//! a sector, but only in dIPL. If the block has no room for what is to be programmed, its pages are
-//! *merged* with their records into a free block, and it is erased.
+//! The pages of a block are programmed one after another. Each is the *base page* of a logical
+//! page, or a *log page* of up to four sectors. A record has the difference of a logical page from
+//! its base page. A page that is new is programmed as a whole; so is one whose difference does not
+//! fit in a sector, but only in dIPL. If the block has no room for what is to be programmed, its
+//! pages are *merged* with their records into a free block, and it is erased.
 //!
 //! - [`Scheme::Ipl`]: a sixteenth of a block, 4 pages of 64, are its log pages, the others its base
 //!   pages. Logical pages of so many numbers in a row share a block.
-//! - [`Scheme::Dipl`]: both take the pages of a block as they come. A new logical page goes where the
-//!   host was last: a node that a tree divides stays beside its other half, as a *ghost* until the
-//!   next merge. A merge divides a block with pages in more than three quarters of it.
+//! - [`Scheme::Dipl`]: both take the pages of a block as they come. A new logical page goes where
+//!   the host was last: a node that a tree divides stays beside its other half, as a *ghost* until
+//!   the next merge. A merge divides a block with pages in more than three quarters of it.
 //!
-//! Blocks that were begun before a mount are read, and never written on: what comes next in them may
-//! have been programmed when power was cut, and be invisible. The first change of a page in such a
-//! block merges it.
+//! Blocks that were begun before a mount are read, and never written on: what comes next in them
+//! may have been programmed when power was cut, and be invisible. The first change of a page in
+//! such a block merges it.
 //!
 //! # What is promised
 //!
 //! - A write or a trim that returned `Ok` stays; of one that did not, each page is old or new.
 //! - What was read once stays until it is written again.
 //! - A page that cannot be read any more is an error that names a page, also after it was merged. A
-//!   record that has faded is one as long as no mount comes in between: then the page reads as it was
-//!   before it.
+//!   record that has faded is one as long as no mount comes in between: then the page reads as it
+//!   was before it.
 //! - A block whose program or erase fails is merged into another one, and marked as bad.
-//! - The free block that was erased least is opened, and a block that was erased nine times less than
-//!   another one is merged, at most one for four erases.
+//! - The free block that was erased least is opened, and a block that was erased nine times less
+//!   than another one is merged, at most one for four erases.
 //!
 //! # Chips
 //!
@@ -208,8 +208,8 @@ impl<'b, F: Flash> Logged<'b, F> {
     /// Makes an FTL without any page on the chip, whatever the chip holds.
     ///
     /// `ram` has at least [`ram_needed`] bytes. Refuses chips that cannot program sectors, and with
-    /// [`FtlError::TooFewSpareBlocks`] more logical pages than [`logical_pages_max`]. If a format is
-    /// cut, format again: a later [`open`](Self::open) finds the former FTL, or refuses.
+    /// [`FtlError::TooFewSpareBlocks`] more logical pages than [`logical_pages_max`]. If a format
+    /// is cut, format again: a later [`open`](Self::open) finds the former FTL, or refuses.
     ///
     /// Cost: a mount, an erase of every block and a program or two.
     pub fn format(
@@ -251,12 +251,12 @@ impl<'b, F: Flash> Logged<'b, F> {
 
     /// Opens the FTL on a chip: reads all pages of written blocks, and writes nothing.
     ///
-    /// The arguments are those of [`format`](Self::format). More logical pages than before are fine,
-    /// as long as the chip has enough spare blocks; another scheme is refused.
+    /// The arguments are those of [`format`](Self::format). More logical pages than before are
+    /// fine, as long as the chip has enough spare blocks; another scheme is refused.
     ///
     /// Cost: for each block at most three reads; for each page of a written block one, or two if
-    /// pages are not programmed in order; for each copy of a merge one more; for what was programmed
-    /// last 24, at most a block of them; and all of it again for each torn page.
+    /// pages are not programmed in order; for each copy of a merge one more; for what was
+    /// programmed last 24, at most a block of them; and all of it again for each torn page.
     pub fn open(
         flash: F,
         scheme: Scheme,

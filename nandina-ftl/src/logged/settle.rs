@@ -5,8 +5,9 @@
 //! copies of a merge, which do not count before the last of them: so a cut in between leaves it the
 //! newest of all, and the next mount looks at it as this one did.
 //!
-//! 1. Free blocks that are not blank are erased: what a merge left that did not end, or what an erase
-//!    left. First of all the block that the newest merge replaced: no later merge says that it did.
+//! 1. Free blocks that are not blank are erased: what a merge left that did not end, or what an
+//!    erase left. First of all the block that the newest merge replaced: no later merge says that
+//!    it did.
 //! 2. A block where something lies behind what counts is merged, and erased. So is a block of which
 //!    another one has newer pages: its division was cut.
 

@@ -1,7 +1,7 @@
 //! Changes of a logical page: a record in a sector, a whole page, or a merge.
 //!
-//! A record has the whole difference from the base page, not from the record before it: so a page is
-//! read from two pages of the chip at most, and a record that is lost costs nothing but itself.
+//! A record has the whole difference from the base page, not from the record before it: so a page
+//! is read from two pages of the chip at most, and a record that is lost costs nothing but itself.
 
 use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash, PageNumber};

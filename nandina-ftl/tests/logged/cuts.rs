@@ -167,7 +167,8 @@ fn each_page_is_old_or_new_after_a_cut_anywhere_where_a_block_fails() {
     assert!(first > 40, "{first} cuts");
 }
 
-/// Cuts power again and again in the first changes of sessions, so that one finds what several left.
+/// Cuts power again and again in the first changes of sessions, so that one finds what several
+/// left.
 #[test]
 fn cut_after_cut_without_rest() {
     for seed in seeds(120, 12) {

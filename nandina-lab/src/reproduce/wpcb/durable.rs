@@ -1,9 +1,9 @@
 //! IPL and dIPL as FTLs that keep every record, beside the models that only count.
 //!
 //! A B-tree inserts the paper's random keys on a chip through `ftl:ipl` and `ftl:dipl`: each insert
-//! has returned after the program that makes it durable. Nodes have 128 entries of 16 bytes, so that
-//! a quarter of a page is a sector of 512 bytes. No page of the chip has to be programmed in order,
-//! as the models have it.
+//! has returned after the program that makes it durable. Nodes have 128 entries of 16 bytes, so
+//! that a quarter of a page is a sector of 512 bytes. No page of the chip has to be programmed in
+//! order, as the models have it.
 
 use nandina::flash::profile::SLC;
 use nandina::flash::{Flash, Geometry, Profile};
