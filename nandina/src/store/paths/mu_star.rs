@@ -306,3 +306,59 @@ impl MuStar {
         Ok(space.program(frame, 1, 0, records)?.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A leaf of two records of 3 + 1 bytes, its parent of one, and what lies behind.
+    fn page(behind: u8) -> [u8; 40] {
+        let mut bytes = [behind; 40];
+        bytes[..2].copy_from_slice(&2u16.to_le_bytes());
+        bytes[10..12].copy_from_slice(&1u16.to_le_bytes());
+        bytes
+    }
+
+    fn area(bytes: &[u8], lowest: u8) -> NodeArea<'_> {
+        NodeArea { bytes, lowest, key_bytes: 3, value_bytes: 1 }
+    }
+
+    #[test]
+    fn counts_say_where_the_nodes_of_a_page_are() {
+        let bytes = page(0xFF);
+        let start = |level| MuStar::extent_in(&area(&bytes, 1), level, 3).start;
+        assert_eq!((start(1), start(2), start(3)), (0, 10, 19));
+        // Nothing is above the parent: its count is no count.
+        assert_eq!(MuStar::extent_in(&area(&bytes, 1), 4, 4), 0..0);
+        // There is no leaf in a page whose lowest node is above it.
+        assert_eq!(MuStar::extent_in(&area(&bytes, 2), 1, 3), 0..0);
+    }
+
+    #[test]
+    fn no_count_leads_beyond_the_page() {
+        for byte in 0..=u8::MAX {
+            let bytes = page(byte);
+            for lowest in 0..=16 {
+                for level in 1..=16 {
+                    let range = MuStar::extent_in(&area(&bytes, lowest), level, 16);
+                    assert!(range.start <= range.end && range.end <= bytes.len());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_shares_of_inner_nodes_leave_a_leaf_its_own() {
+        for area in [472, 512, 1001, 4096] {
+            for height in 2..=9 {
+                let share = |level| MuStar::share(area, level, height);
+                let inner: usize = (2..=height).map(share).sum();
+                assert!(inner + share(1) <= area && share(1) >= area / 2);
+                // Each may grow to its place in the page buffer, and all of these fit in a page.
+                let place = |level| MuStar::extent(area, level, height).len();
+                assert!((2..=height).all(|level| share(level) <= place(level)));
+                assert!((2..=height).map(place).sum::<usize>() <= area);
+            }
+        }
+    }
+}
