@@ -132,7 +132,7 @@ fn a_file_is_compared_and_equal_keys_are_kept_or_replaced() {
 fn mistakes_get_one_line_and_exit_code_2() {
     assert_eq!(
         mistake(&["compare", "--systems", "mu,b-tree"]),
-        "there is no system 'b-tree': choose from wandering, mu, btree, vm, vm-ow, wpcb, rosette, tnc"
+        "there is no system 'b-tree': choose from wandering, mu, btree, vm, vm-ow, wpcb, rosette, tnc, mu-star"
     );
     assert_eq!(
         mistake(&["compare", "--device", "floppy"]),
@@ -247,14 +247,20 @@ fn plan_tells_ram_and_bounds_and_what_does_not_fit() {
         assert!(mistake(&["plan", option, value]).contains(range), "{option} {value}");
     }
     // On the largest chip no figure overflows: its limits grow with its blocks.
-    let limits = |blocks: &str| -> Vec<f64> {
+    let limits = |blocks: &str| -> Vec<(Value, f64)> {
         let line =
             ["plan", "--device", "tlc", "--records", "1000000", "--blocks", blocks, "--json"];
         let plans = json(&line)["plans"].as_array().unwrap().clone();
-        plans.iter().filter_map(|plan| plan["limit_pages"].as_f64()).collect()
+        let limit = |plan: &Value| Some((plan["system"].clone(), plan["limit_pages"].as_f64()?));
+        plans.iter().filter_map(limit).collect()
     };
-    for (small, large) in limits("1024").iter().zip(limits("1048576")) {
-        assert!((1024.0..1050.0).contains(&(large / small)), "{small} {large}");
+    // Not every system has room for its tables there.
+    let small = limits("1024");
+    let large = limits("1048576");
+    assert!(large.len() > 4, "{large:?}");
+    for (system, large) in large {
+        let (_, small) = small.iter().find(|(of, _)| *of == system).unwrap();
+        assert!((1024.0..1050.0).contains(&(large / small)), "{system}: {small} {large}");
     }
 }
 
