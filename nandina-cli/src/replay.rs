@@ -1,7 +1,7 @@
 //! `nandina replay`: what each address mapping costs on a block trace, alone or in an FTL.
 
 use clap::{Args, ValueEnum};
-use nandina::Victims;
+use nandina::GcPolicy;
 use nandina_lab::LabError;
 use nandina_lab::block_trace::Refused;
 use nandina_lab::replay::{
@@ -55,7 +55,7 @@ pub struct Replay {
     /// With --ftl page: how garbage collection chooses a block: fewest (valid pages), cost-benefit,
     /// or sampled:N, the best of N that are drawn at random [default: fewest]
     #[arg(long, value_parser = victims)]
-    victims: Option<Victims>,
+    victims: Option<GcPolicy>,
     /// With --ftl page: what trims are; a cut may undo volatile ones, which programs less [default:
     /// durable]
     #[arg(long)]
@@ -100,7 +100,7 @@ impl Replay {
             let what = "--victims is for --ftl page: a hybrid FTL merges blocks in turn";
             return Err(LabError(what.into()));
         }
-        if let Some(Victims::Tracked(_)) = self.victims {
+        if let Some(GcPolicy::Tracked(_)) = self.victims {
             return Err(LabError("--victims tracked:N is for indexes, not for an FTL".into()));
         }
         if hybrid.is_some() && self.trims == Some(Trims::Volatile) {

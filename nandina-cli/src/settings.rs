@@ -2,7 +2,7 @@
 
 use clap::Args;
 use nandina::store::Description;
-use nandina::{Options, Validity, Victims};
+use nandina::{GcPolicy, LivenessTracking, Options};
 use nandina_lab::LabError;
 use nandina_lab::systems::SYSTEMS;
 
@@ -27,11 +27,11 @@ pub struct Settings {
     /// the best of N that are drawn at random, or tracked:N, the μ-Tree paper's bounded bookkeeping
     /// of N blocks
     #[arg(long, default_value = "fewest", value_parser = victims)]
-    victims: Victims,
+    victims: GcPolicy,
     /// How valid pages are tracked: marked (a bit for each page) or searched (a count for each
     /// block, and reads to find its pages)
     #[arg(long, default_value = "marked", value_parser = validity)]
-    validity: Validity,
+    validity: LivenessTracking,
     /// Blocks from one checkpoint to the next, 1 to 12 [default: no checkpoints]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=12))]
     checkpoints: Option<u32>,
@@ -67,7 +67,7 @@ impl Settings {
             return Err(LabError(what.into()));
         }
         let given: [Given; 6] = [
-            ("--victims", self.victims != Victims::Fewest, Description::collects),
+            ("--victims", self.victims != GcPolicy::Fewest, Description::collects),
             ("--arena-bytes", self.arena_bytes.is_some(), |system| system.journal),
             ("--fanout", self.fanout.is_some(), |system| system.journal),
             ("--journal-pages", self.journal_pages.is_some(), |system| system.journal),

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use clap::builder::RangedU64ValueParser;
 use nandina::blocks::TRACKED_MAX;
-use nandina::{Validity, Victims};
+use nandina::{GcPolicy, LivenessTracking};
 
 /// Parses a size within a range.
 pub fn size(range: RangeInclusive<u64>) -> RangedU64ValueParser<usize> {
@@ -12,16 +12,16 @@ pub fn size(range: RangeInclusive<u64>) -> RangedU64ValueParser<usize> {
 }
 
 /// Parses how garbage collection chooses a block.
-pub fn victims(text: &str) -> Result<Victims, String> {
+pub fn victims(text: &str) -> Result<GcPolicy, String> {
     let chosen = match text.split_once(':') {
-        None if text == "fewest" => Some(Victims::Fewest),
-        None if text == "cost-benefit" => Some(Victims::CostBenefit),
+        None if text == "fewest" => Some(GcPolicy::Fewest),
+        None if text == "cost-benefit" => Some(GcPolicy::CostBenefit),
         Some(("sampled", draws)) => {
-            draws.parse().ok().filter(|&draws| draws > 0).map(Victims::Sampled)
+            draws.parse().ok().filter(|&draws| draws > 0).map(GcPolicy::Sampled)
         }
         Some(("tracked", blocks)) => {
             let blocks = blocks.parse().ok();
-            blocks.filter(|blocks| (1..=TRACKED_MAX).contains(blocks)).map(Victims::Tracked)
+            blocks.filter(|blocks| (1..=TRACKED_MAX).contains(blocks)).map(GcPolicy::Tracked)
         }
         _ => None,
     };
@@ -34,10 +34,10 @@ pub fn victims(text: &str) -> Result<Victims, String> {
 }
 
 /// Parses how valid pages are tracked.
-pub fn validity(text: &str) -> Result<Validity, String> {
+pub fn validity(text: &str) -> Result<LivenessTracking, String> {
     match text {
-        "marked" => Ok(Validity::Marked),
-        "searched" => Ok(Validity::Searched),
+        "marked" => Ok(LivenessTracking::Marked),
+        "searched" => Ok(LivenessTracking::Searched),
         _ => Err("use marked or searched".to_owned()),
     }
 }

@@ -4,7 +4,7 @@
 //! exponent 0.99. Blocks to collect are chosen in several ways. The first three device fulls do
 //! not count, the next three do: `cargo run --release -p nandina-ftl --example amplification`.
 
-use nandina::blocks::Victims;
+use nandina::blocks::GcPolicy;
 use nandina::flash::Geometry;
 use nandina::flash::Profile;
 use nandina::flash::profile::SLC;
@@ -21,12 +21,12 @@ use numbers::Numbers;
 const FULLS: u32 = 3;
 
 /// How blocks to collect are chosen.
-const VICTIMS: [Victims; 5] = [
-    Victims::Fewest,
-    Victims::CostBenefit,
-    Victims::Sampled(2),
-    Victims::Sampled(8),
-    Victims::Sampled(32),
+const VICTIMS: [GcPolicy; 5] = [
+    GcPolicy::Fewest,
+    GcPolicy::CostBenefit,
+    GcPolicy::Sampled(2),
+    GcPolicy::Sampled(8),
+    GcPolicy::Sampled(32),
 ];
 
 fn main() {
@@ -53,7 +53,7 @@ fn main() {
 fn amplification(
     profile: Profile,
     logical_pages: u32,
-    victims: Victims,
+    victims: GcPolicy,
     draw: &dyn Fn(&mut Numbers) -> u32,
 ) -> f64 {
     let Profile { geometry, capabilities, .. } = profile;

@@ -4,7 +4,7 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use nandina::blocks::{Blocks, Validity, Victims, Wear};
+use nandina::blocks::{Blocks, GcPolicy, LivenessTracking, WearPolicy};
 use nandina::flash::{BlockNumber, Geometry, PageNumber};
 
 fn main() {
@@ -18,7 +18,8 @@ const PAGES: u32 = 64;
 fn choices(bencher: Bencher<'_, '_>, count: u32) {
     let geometry =
         Geometry { page_bytes: 512, spare_bytes: 16, pages_per_block: PAGES, blocks: count };
-    let (validity, victims, wear) = (Validity::Marked, Victims::Fewest, Wear::Counted);
+    let (validity, victims, wear) =
+        (LivenessTracking::Marked, GcPolicy::Fewest, WearPolicy::Counted);
     let mut ram = vec![0; Blocks::ram_needed(&geometry, validity, victims, wear)];
     let mut blocks = Blocks::new(&mut ram, &geometry, validity, victims, wear, PAGES);
     // Most blocks hold some pages; one in 64 is free.

@@ -1,6 +1,6 @@
 //! `compare`: the same work on several systems, side by side.
 
-use nandina::{Options, Victims};
+use nandina::{GcPolicy, Options};
 use serde::Serialize;
 
 use crate::LabError;
@@ -142,10 +142,11 @@ fn settings(options: &Options, idle_steps: bool) -> String {
     let given = |(what, most): (&str, Option<usize>)| most.map(|most| format!("{most} {what}"));
     settings.extend(of_systems.into_iter().filter_map(given));
     match victims {
-        Victims::Fewest => {}
-        Victims::CostBenefit => settings.push("victims by cost and benefit".into()),
-        Victims::Tracked(blocks) => settings.push(format!("victims of {blocks} tracked blocks")),
-        Victims::Sampled(draws) => settings.push(format!("victims of {draws} sampled blocks")),
+        GcPolicy::Fewest => {}
+        GcPolicy::CostBenefit => settings.push("victims by cost and benefit".into()),
+        GcPolicy::Tracked(blocks) => settings.push(format!("victims of {blocks} tracked blocks")),
+        GcPolicy::Sampled(draws) => settings.push(format!("victims of {draws} sampled blocks")),
+        other => settings.push(format!("victims by {other:?}")),
     }
     if idle_steps {
         settings.push("an idle step after each change".into());

@@ -1,6 +1,6 @@
 //! Replays on an FTL on a chip: the chip's counts, computed by hand, and equal for each mapping.
 
-use nandina::blocks::Victims;
+use nandina::blocks::GcPolicy;
 use nandina::flash::Profile;
 use nandina::flash::profile::{MLC, SD, SLC};
 use nandina_lab::LabError;
@@ -24,7 +24,7 @@ fn setup(profile: Profile) -> DeviceSetup {
         space_bytes,
         footprint,
         sorts_moves,
-        victims: Victims::Fewest,
+        victims: GcPolicy::Fewest,
         volatile_trims: false,
         passes: 1,
     }
@@ -338,7 +338,7 @@ fn skewed_writes_wear_the_blocks_of_every_ftl_evenly() {
 #[test]
 fn where_few_pages_are_written_often_cost_and_benefit_saves_programs() {
     let text = skewed(4096, 60_000);
-    let choices = [Victims::Fewest, Victims::Sampled(8), Victims::CostBenefit];
+    let choices = [GcPolicy::Fewest, GcPolicy::Sampled(8), GcPolicy::CostBenefit];
     let works = choices.map(|victims| {
         let mappings = vec!["page".into()];
         let setup = DeviceSetup { over_provisioning: 25, mappings, victims, ..setup(SLC) };

@@ -4,7 +4,7 @@
 //! than their rules give.
 
 use nandina::flash::profile::MLC;
-use nandina::{Moves, Options};
+use nandina::{Options, RelocationMode};
 use nandina_lab::run::{Setup, SystemRun, run};
 use nandina_lab::work::Operation;
 use nandina_lab::workload::filesystem::{Assumptions, Directory, FileSystem};
@@ -66,7 +66,7 @@ fn counts_are_those_of_the_work() {
 fn both_systems_run_the_workloads_and_end_with_what_is_left() {
     let setup = Setup {
         profile: MLC.without_pairing(),
-        options: Options { moves: Moves::Alone, ..Options::new(1, 0) },
+        options: Options { moves: RelocationMode::Alone, ..Options::new(1, 0) },
         ram_bytes: None,
         layer: None,
     };

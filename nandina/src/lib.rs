@@ -71,13 +71,13 @@ struct Readme;
 #[doc = include_str!("../../docs/GUIDE.md")]
 struct Guide;
 
-pub use blocks::{Validity, Victims, Wear};
+pub use blocks::{GcPolicy, LivenessTracking, WearPolicy};
 pub use engine::{
     Batches, Change, Cost, Folds, Inserted, Options, OptionsFor, Plan, Removed, Statistics, System,
     Violation,
 };
 pub use error::{BadOption, Damage, Fault, OpenError, PairError, ReadError, WriteError};
 pub use gc::Idle;
-pub use gc::Moves;
+pub use gc::RelocationMode;
 pub use index::{Index, KeyBounds, Pairs, Range, Records, plan, ram_needed};
 pub use tree::{identify, ram_to_identify};

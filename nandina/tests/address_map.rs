@@ -6,10 +6,10 @@
 use core::ops::Range;
 
 use nandina::Fault;
-use nandina::blocks::{Blocks, Validity, Victims, Wear};
+use nandina::blocks::{Blocks, GcPolicy, LivenessTracking, WearPolicy};
 use nandina::flash::profile::Profile;
 use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber};
-use nandina::gc::{self, Budget, Collector, Extent, Moves, PageOwner};
+use nandina::gc::{self, Budget, Collector, Extent, PageOwner, RelocationMode};
 use nandina::log::{Codec, Frames, GAP, Label, Log, layout_of};
 use nandina::node::Medium;
 use nandina_sim::{Chip, ChipError, Cut, TINY};
@@ -38,7 +38,8 @@ impl<'b> Mapped<'b> {
         let frame_bytes = layout_of(&geometry).frame_bytes();
         let (frames, rest) = ram.split_at_mut(Frames::ram_needed(frame_bytes, 2, false));
         let block_pages = chip.capabilities().pairing.safe_pages(geometry.pages_per_block);
-        let (validity, victims, wear) = (Validity::Marked, Victims::Fewest, Wear::Counted);
+        let (validity, victims, wear) =
+            (LivenessTracking::Marked, GcPolicy::Fewest, WearPolicy::Counted);
         let blocks = Blocks::new(rest, &geometry, validity, victims, wear, block_pages);
         let medium = Medium {
             system: 200,
@@ -55,7 +56,7 @@ impl<'b> Mapped<'b> {
         let mut log = Log::new(chip, &CODEC, medium, frames, blocks, (false, victims));
         let kept_blocks = log.reserve_blocks();
         let extent = Extent { block_pages, blocks: geometry.blocks - kept_blocks };
-        let budget = Budget::new(&extent, Moves::Alone, 1, (1, 1), 0);
+        let budget = Budget::new(&extent, RelocationMode::Alone, 1, (1, 1), 0);
         let mut map: Vec<Option<(PageNumber, u64)>> = vec![None; budget.limit_pages as usize];
         log.find_bad_blocks()?;
         let mut highest = 0;

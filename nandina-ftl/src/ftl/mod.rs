@@ -77,7 +77,7 @@ pub use size::{
     ram_needed_with, request_pages_max, space_of,
 };
 
-use nandina::blocks::{Blocks, Victims};
+use nandina::blocks::{Blocks, GcPolicy};
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::gc::{self, Collector, PageOwner};
 use nandina::log::{Codec, Frames, Log, layout_of};
@@ -161,19 +161,19 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         logical_pages: u32,
         ram: &'b mut [u8],
     ) -> Result<Self, FtlError<F::Error>> {
-        Self::format_with(flash, mapping, logical_pages, Victims::Fewest, ram)
+        Self::format_with(flash, mapping, logical_pages, GcPolicy::Fewest, ram)
     }
 
     /// Makes an FTL as [`format`](Self::format) does, whose garbage collection chooses `victims`.
     ///
     /// `ram` has at least [`ram_needed_with`] bytes. The choice is not stored on the chip: it may
-    /// be another one at each opening. [`Victims::Tracked`] is for indexes that write paths, and
-    /// means [`Victims::Fewest`] here. A choice by cost and benefit looks at every block.
+    /// be another one at each opening. [`GcPolicy::Tracked`] is for indexes that write paths, and
+    /// means [`GcPolicy::Fewest`] here. A choice by cost and benefit looks at every block.
     pub fn format_with(
         flash: F,
         mapping: M,
         logical_pages: u32,
-        victims: Victims,
+        victims: GcPolicy,
         ram: &'b mut [u8],
     ) -> Result<Self, FtlError<F::Error>> {
         let mut ftl = Self::new(flash, mapping, logical_pages, victims, ram)?;
@@ -231,7 +231,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         logical_pages: u32,
         ram: &'b mut [u8],
     ) -> Result<Self, FtlError<F::Error>> {
-        Self::open_with(flash, mapping, logical_pages, Victims::Fewest, ram)
+        Self::open_with(flash, mapping, logical_pages, GcPolicy::Fewest, ram)
     }
 
     /// Opens the FTL as [`open`](Self::open) does; `victims` is as in
@@ -240,7 +240,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         flash: F,
         mapping: M,
         logical_pages: u32,
-        victims: Victims,
+        victims: GcPolicy,
         ram: &'b mut [u8],
     ) -> Result<Self, FtlError<F::Error>> {
         let mut ftl = Self::new(flash, mapping, logical_pages, victims, ram)?;
@@ -252,11 +252,11 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         flash: F,
         mapping: M,
         logical_pages: u32,
-        victims: Victims,
+        victims: GcPolicy,
         ram: &'b mut [u8],
     ) -> Result<Self, FtlError<F::Error>> {
         let victims = match victims {
-            Victims::Tracked(_) => Victims::Fewest,
+            GcPolicy::Tracked(_) => GcPolicy::Fewest,
             victims => victims,
         };
         let (geometry, capabilities) = (flash.geometry(), flash.capabilities());

@@ -2,7 +2,7 @@
 //!
 //! Nothing here calls a chip.
 
-use nandina::blocks::{Blocks, Validity, Victims, Wear};
+use nandina::blocks::{Blocks, GcPolicy, LivenessTracking, WearPolicy};
 use nandina::flash::{Capabilities, Geometry};
 use nandina::gc;
 use nandina::log::{Frames, GAP, layout_of};
@@ -18,7 +18,8 @@ pub(super) const FRAMES: usize = 2;
 const OWN_PAGES: u32 = 2;
 
 /// How blocks are described in RAM, besides what the choice of victims takes.
-pub(super) const TABLE: (Validity, Wear) = (Validity::Marked, Wear::Counted);
+pub(super) const TABLE: (LivenessTracking, WearPolicy) =
+    (LivenessTracking::Marked, WearPolicy::Counted);
 
 /// Pages that a change writes at most.
 ///
@@ -35,13 +36,13 @@ const fn session_blocks(apart: bool) -> u32 {
 /// They are two pages with their headers, one bit for each page of the chip, and 4.75 bytes for each
 /// of its blocks (22.75 on chips of 4,096 blocks and more where `nandina` has `large-devices`).
 pub const fn ram_needed(geometry: &Geometry) -> usize {
-    ram_needed_with(geometry, Victims::Fewest)
+    ram_needed_with(geometry, GcPolicy::Fewest)
 }
 
 /// The same where garbage collection chooses `victims`.
 ///
-/// [`Victims::CostBenefit`] takes four bytes more for each block.
-pub const fn ram_needed_with(geometry: &Geometry, victims: Victims) -> usize {
+/// [`GcPolicy::CostBenefit`] takes four bytes more for each block.
+pub const fn ram_needed_with(geometry: &Geometry, victims: GcPolicy) -> usize {
     let (validity, wear) = TABLE;
     let frame_bytes = layout_of(geometry).frame_bytes();
     Frames::ram_needed(frame_bytes, FRAMES, false)

@@ -2,7 +2,7 @@
 //!
 //! Nothing here calls a chip.
 
-use nandina::blocks::{Blocks, Validity, Victims, Wear};
+use nandina::blocks::{Blocks, GcPolicy, LivenessTracking, WearPolicy};
 use nandina::flash::{Capabilities, Geometry};
 use nandina::log::{Frames, GAP, layout_of};
 
@@ -16,8 +16,8 @@ use crate::ftl::bytes::SUSPECT_BYTES;
 pub(super) const FRAMES: usize = 2;
 
 /// How blocks are described in RAM.
-pub(super) const TABLE: (Validity, Victims, Wear) =
-    (Validity::Marked, Victims::Fewest, Wear::Counted);
+pub(super) const TABLE: (LivenessTracking, GcPolicy, WearPolicy) =
+    (LivenessTracking::Marked, GcPolicy::Fewest, WearPolicy::Counted);
 
 /// The block with the pages that the FTL keeps about itself.
 const OWN_BLOCKS: u32 = 1;

@@ -2,7 +2,7 @@
 //!
 //! Nothing here calls a chip.
 
-use nandina::blocks::{Blocks, Validity, Victims, Wear};
+use nandina::blocks::{Blocks, GcPolicy, LivenessTracking, WearPolicy};
 use nandina::flash::{Capabilities, Geometry, Needs};
 use nandina::log::{Frames, layout_of};
 
@@ -16,8 +16,8 @@ use crate::hybrid::label::LOGICAL_END;
 pub(super) const FRAMES: usize = 2;
 
 /// How blocks are described in RAM.
-pub(super) const TABLE: (Validity, Victims, Wear) =
-    (Validity::Marked, Victims::Fewest, Wear::Counted);
+pub(super) const TABLE: (LivenessTracking, GcPolicy, WearPolicy) =
+    (LivenessTracking::Marked, GcPolicy::Fewest, WearPolicy::Counted);
 
 /// The block that says what the chip is, also while there is no page.
 const MARKER_BLOCKS: u32 = 1;

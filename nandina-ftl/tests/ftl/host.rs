@@ -1,6 +1,6 @@
 //! A host that knows what each logical page must read as, in a vector.
 
-use nandina::blocks::Victims;
+use nandina::blocks::GcPolicy;
 use nandina::flash::Flash;
 use nandina::flash::profile::Profile;
 use nandina_ftl::ftl::{
@@ -63,7 +63,7 @@ pub struct Memory {
     pub order: Vec<u32>,
     /// How blocks to collect are chosen: with `compact` by cost and benefit, with `emt` of three
     /// samples.
-    pub victims: Victims,
+    pub victims: GcPolicy,
     /// What hosts are to do with it ([`Host::requests`], [`Host::forgets_marks`]).
     pub requests: u32,
     pub forgets_marks: bool,
@@ -102,9 +102,9 @@ impl Memory {
             _ => 3,
         };
         let victims = match name {
-            "compact" => Victims::CostBenefit,
-            "emt" => Victims::Sampled(3),
-            _ => Victims::Fewest,
+            "compact" => GcPolicy::CostBenefit,
+            "emt" => GcPolicy::Sampled(3),
+            _ => GcPolicy::Fewest,
         };
         let (ram, order) = (vec![0; ram_needed_with(&profile.geometry, victims)], vec![0; sorted]);
         let checkpoints = if matches!(name, "compact" | "vet") { 8 } else { 0 };

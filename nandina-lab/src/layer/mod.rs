@@ -13,7 +13,7 @@ pub use opened::{OnFtl, Pages, Room};
 
 use std::fmt;
 
-use nandina::blocks::Victims;
+use nandina::blocks::GcPolicy;
 use nandina::flash::{Geometry, Needs, Pairing, Profile};
 use nandina_ftl::ftl::{self, DISK, Disk, logical_page_bytes, space_of};
 use nandina_ftl::hybrid::{self, Bast, Block, Buffer, Fast, Policy, SequentialRule, Transit};
@@ -69,7 +69,7 @@ pub struct Layer {
     over_provisioning: u32,
     log_blocks: u32,
     /// How garbage collection of an FTL with a mapping chooses a block.
-    victims: Victims,
+    victims: GcPolicy,
     /// When FAST opens its sequential log block.
     sequential: SequentialRule,
     /// Buffer blocks before a hybrid FTL.
@@ -169,7 +169,7 @@ impl Layer {
             LabError(format!("there is no layer '{name}': choose from {known}"))
         })?;
         let (over_provisioning, log_blocks) = (Self::OVER_PROVISIONING, Self::LOG_BLOCKS);
-        let (victims, sequential) = (Victims::Fewest, SequentialRule::FirstPage);
+        let (victims, sequential) = (GcPolicy::Fewest, SequentialRule::FirstPage);
         Ok(Self { kind, over_provisioning, log_blocks, victims, sequential, transit: None })
     }
 
@@ -206,7 +206,7 @@ impl Layer {
     }
 
     /// The same layer, whose garbage collection chooses blocks so; a hybrid FTL does not choose.
-    pub const fn with_victims(self, victims: Victims) -> Self {
+    pub const fn with_victims(self, victims: GcPolicy) -> Self {
         Self { victims, ..self }
     }
 

@@ -13,7 +13,7 @@
 
 use std::fmt::Display;
 
-use nandina::blocks::Victims;
+use nandina::blocks::GcPolicy;
 use nandina::flash::{Geometry, Profile};
 use nandina_ftl::ftl::{Ftl, logical_page_bytes, ram_needed_with, space_of};
 use nandina_ftl::hybrid::Merges;
@@ -64,7 +64,7 @@ pub struct DeviceSetup {
     /// Garbage collection moves the pages of a block in the order of their logical numbers.
     pub sorts_moves: bool,
     /// How garbage collection of an FTL with mappings chooses a block.
-    pub victims: Victims,
+    pub victims: GcPolicy,
     /// Trims are volatile, where the FTL has such trims.
     pub volatile_trims: bool,
     /// How often the trace is replayed, at least once.

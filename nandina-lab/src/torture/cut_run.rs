@@ -3,7 +3,7 @@
 //! This file only describes the run.
 
 use nandina::flash::{BlockNumber, Geometry, Profile};
-use nandina::{Index, Moves, OpenError, Options, System, Validity, ram_needed};
+use nandina::{Index, LivenessTracking, OpenError, Options, RelocationMode, System, ram_needed};
 use nandina_ftl::ftl::DISK;
 use nandina_sim::{Chip, Faults, TINY};
 
@@ -110,8 +110,8 @@ impl CutRun {
         fitted::<S>(if self.lean {
             Options {
                 page_buffers: Some(2),
-                moves: Moves::Alone,
-                validity: Validity::Searched,
+                moves: RelocationMode::Alone,
+                validity: LivenessTracking::Searched,
                 ..options
             }
         } else {

@@ -1,7 +1,7 @@
 //! Cuts at every point of a small run, once or twice.
 
 use nandina::flash::{BlockNumber, Flash};
-use nandina::{Index, System, Validity, WriteError, ram_needed};
+use nandina::{Index, LivenessTracking, System, WriteError, ram_needed};
 use nandina_ftl::Statistics;
 use nandina_sim::{Chip, ChipError, Cut, FaultCounters, Tear};
 
@@ -453,7 +453,7 @@ pub(super) fn uncut<S: System, D: Ground>(device: D, run: CutRun) -> Result<(u64
     let Done { collected, height, idle_moves, .. } = runner.done;
     // A system that replaces in place collects no block, and searched blocks are not collected when
     // idle.
-    let searched = run.options::<S>().validity == Validity::Searched;
+    let searched = run.options::<S>().validity == LivenessTracking::Searched;
     // Leaves alone are so few that idle steps may leave nothing to collect.
     let collected = collected || S::DESCRIPTION.directory;
     let collects = (collected && (idle_moves > 0 || searched)) || S::DESCRIPTION.in_place;

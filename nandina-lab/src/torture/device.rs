@@ -4,7 +4,7 @@
 //! torture detects it.
 
 use nandina::flash::{Capabilities, Flash, Geometry, Profile};
-use nandina::{Options, System, Validity, Victims};
+use nandina::{GcPolicy, LivenessTracking, Options, System};
 use nandina_ftl::LogicalPages;
 use nandina_ftl::ftl::DISK;
 use nandina_sim::{Chip, ChipError};
@@ -35,7 +35,7 @@ pub fn fitted<S: System>(options: Options) -> Options {
     let system = S::DESCRIPTION;
     let paths = system.writes_paths;
     // Pages that are counted or staged one by one, or replaced in place, are not searched for.
-    let counted = matches!(options.victims, Victims::Tracked(_));
+    let counted = matches!(options.victims, GcPolicy::Tracked(_));
     let staged = options.write_cache > 0 || options.checkpoints.is_some() || counted;
     let checkpoints = options.checkpoints.filter(|_| system.checkpoints);
     let searched = !(system.in_place || (paths && staged) || checkpoints.is_some());
@@ -46,11 +46,11 @@ pub fn fitted<S: System>(options: Options) -> Options {
         // A directory leaves no RAM for these.
         read_cache: if system.directory { 0 } else { options.read_cache },
         write_buffer: if system.directory { 0 } else { options.write_buffer },
-        validity: if searched { options.validity } else { Validity::Marked },
+        validity: if searched { options.validity } else { LivenessTracking::Marked },
         // Checkpoints are for blocks whose erases are counted.
         wear: options.wear.filter(|_| checkpoints.is_none()),
         victims: match options.victims {
-            Victims::Tracked(_) if !paths => Victims::Fewest,
+            GcPolicy::Tracked(_) if !paths => GcPolicy::Fewest,
             victims => victims,
         },
         ..options

@@ -8,7 +8,7 @@
 //!
 //! Nothing here knows how an FTL works.
 
-use nandina::blocks::Victims;
+use nandina::blocks::GcPolicy;
 use nandina::flash::{Flash, Profile};
 use nandina_ftl::LogicalPages;
 use nandina_sim::{Chip, ChipError, Cut, Faults};
@@ -136,7 +136,7 @@ impl<D: Device> Life<D> {
                 .map_err(|error| error.to_string())?,
             None => layer,
         };
-        let victims = [Victims::Fewest, Victims::CostBenefit, Victims::Sampled(4)];
+        let victims = [GcPolicy::Fewest, GcPolicy::CostBenefit, GcPolicy::Sampled(4)];
         let layer = layer.with_victims(victims[(seed % 3) as usize]);
         let logical_pages = random.random_range(2..16) * block_pages(&profile);
         let blocks = layer.blocks_needed(&profile, logical_pages) + random.random_range(0..4);

@@ -4,7 +4,7 @@ use nandina::blocks::TRACKED_MAX;
 use nandina::flash::profile::{Ecc, PROFILES};
 use nandina::flash::{Geometry, Needs, Profile};
 use nandina::log::checkpoint::EVERY_MAX;
-use nandina::{Moves, Options, System, Validity, Victims, Wear};
+use nandina::{GcPolicy, LivenessTracking, Options, RelocationMode, System, WearPolicy};
 use nandina_sim::{Chip, Faults};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -174,20 +174,21 @@ impl Settings {
         let searched = apart.random_bool(0.3);
         let options = Options {
             page_buffers: Some(random.random_range(least..least + 4)),
-            moves: if random.random() { Moves::Together } else { Moves::Alone },
+            moves: if random.random() { RelocationMode::Together } else { RelocationMode::Alone },
             verify: silent_programs + silent_erases > 0 || random.random_range(0..4) == 0,
             checkpoints,
             victims: match random.random_range(0..4) {
-                0 => Victims::CostBenefit,
-                1 => Victims::Tracked(random.random_range(1..=TRACKED_MAX)),
-                _ => Victims::Fewest,
+                0 => GcPolicy::CostBenefit,
+                1 => GcPolicy::Tracked(random.random_range(1..=TRACKED_MAX)),
+                _ => GcPolicy::Fewest,
             },
-            wear: [None, Some(Wear::Counted), Some(Wear::Circular)][random.random_range(0..3)],
+            wear: [None, Some(WearPolicy::Counted), Some(WearPolicy::Circular)]
+                [random.random_range(0..3)],
             read_cache: random.random_range(0..4),
             // Larger than an operation, smaller, and none.
             write_cache: [0, 0, 1, 3, 20][random.random_range(0..5)],
             write_buffer,
-            validity: [Validity::Marked, Validity::Searched][usize::from(searched)],
+            validity: [LivenessTracking::Marked, LivenessTracking::Searched][usize::from(searched)],
             write_buffer_changes: apart.random_bool(0.3).then(|| apart.random_range(1..40)),
             write_buffer_ticks: apart.random_bool(0.5).then(|| apart.random_range(1..4)),
             ..Options::new(4, random.random_range(0..48))

@@ -4,7 +4,10 @@
 
 use nandina::blocks::TRACKED_MAX;
 use nandina::log::checkpoint::EVERY_MAX;
-use nandina::{BadOption, Folds, Moves, OpenError, Options, System, Validity, Victims, Wear, plan};
+use nandina::{
+    BadOption, Folds, GcPolicy, LivenessTracking, OpenError, Options, RelocationMode, System,
+    WearPolicy, plan,
+};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
@@ -28,14 +31,15 @@ pub(super) fn changed<S: System>(
     let Options { key_bytes, value_bytes, .. } = *options;
     let changed = fitted::<S>(Options {
         page_buffers: random.random::<bool>().then(|| random.random_range(least..least + 5)),
-        moves: [Moves::Together, Moves::Alone][random.random_range(0..2)],
+        moves: [RelocationMode::Together, RelocationMode::Alone][random.random_range(0..2)],
         victims: match random.random_range(0..4) {
-            0 => Victims::CostBenefit,
-            1 => Victims::Tracked(random.random_range(1..=TRACKED_MAX)),
-            _ => Victims::Fewest,
+            0 => GcPolicy::CostBenefit,
+            1 => GcPolicy::Tracked(random.random_range(1..=TRACKED_MAX)),
+            _ => GcPolicy::Fewest,
         },
-        validity: [Validity::Marked, Validity::Searched][random.random_range(0..2)],
-        wear: [None, Some(Wear::Counted), Some(Wear::Circular)][random.random_range(0..3)],
+        validity: [LivenessTracking::Marked, LivenessTracking::Searched][random.random_range(0..2)],
+        wear: [None, Some(WearPolicy::Counted), Some(WearPolicy::Circular)]
+            [random.random_range(0..3)],
         read_cache: random.random_range(0..4),
         write_cache: options.write_cache,
         write_buffer: options.write_buffer,

@@ -4,7 +4,7 @@
 //! that leads to one: whichever a mount uses, it must find every change since.
 
 use nandina::store::Description;
-use nandina::{Moves, OpenError, System, Wear, WriteError};
+use nandina::{OpenError, RelocationMode, System, WearPolicy, WriteError};
 use nandina_lab::torn::Shown;
 use nandina_sim::ChipError;
 
@@ -70,9 +70,9 @@ impl Check for Twofold {
     /// More and more changes come before the cut, so that each of the next programs is once that of
     /// a checkpoint, and of an anchor. After the cut, checkpoints are written seldom.
     fn run<S: System + 'static>(&self) -> Outcome {
-        let mut case = case(14, 1, Moves::Together, None).suited::<S>();
+        let mut case = case(14, 1, RelocationMode::Together, None).suited::<S>();
         case.options.checkpoints = self.every;
-        case.options.wear = self.every.is_none().then_some(Wear::Counted);
+        case.options.wear = self.every.is_none().then_some(WearPolicy::Counted);
         let mut later = case;
         later.options.checkpoints = self.every.and(Some(12));
         let mut ram = case.ram::<S>();

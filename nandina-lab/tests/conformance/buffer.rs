@@ -8,7 +8,9 @@ use core::ops::Bound;
 
 use nandina::flash::PageNumber;
 use nandina::store::Description;
-use nandina::{Index, Inserted, Moves, OpenError, Options, System, WriteError, ram_needed};
+use nandina::{
+    Index, Inserted, OpenError, Options, RelocationMode, System, WriteError, ram_needed,
+};
 use nandina_sim::{Chip, Cut, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -152,7 +154,7 @@ impl Equal {
 impl Check for Equal {
     fn run<S: System + 'static>(&self) -> Outcome {
         for sizes in Share::one_in(3).of(SIZES) {
-            for moves in Share::one_in(2).of([Moves::Together, Moves::Alone]) {
+            for moves in Share::one_in(2).of([RelocationMode::Together, RelocationMode::Alone]) {
                 let mut case = case::<S>(SMALL, sizes);
                 case.options.moves = moves;
                 Self::life::<S>(&case, seed()).map_err(|what| format!("{sizes:?}: {what}"))?;

@@ -4,7 +4,7 @@
 //! and never an earlier one.
 
 use nandina::store::Description;
-use nandina::{Index, Moves, Options, ReadError, System, WriteError};
+use nandina::{Index, Options, ReadError, RelocationMode, System, WriteError};
 use nandina_sim::{Chip, ChipError, Cut, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -15,7 +15,7 @@ use crate::harness::*;
 const SIZES: [(usize, usize, usize); 8] =
     [(1, 0, 0), (5, 0, 2), (0, 1, 0), (1, 1, 2), (2, 2, 0), (0, 3, 2), (4, 4, 0), (3, 70, 6)];
 
-fn case((read_cache, write_cache, buffers): (usize, usize, usize), moves: Moves) -> Case {
+fn case((read_cache, write_cache, buffers): (usize, usize, usize), moves: RelocationMode) -> Case {
     let mut case = Case::new(SMALL);
     let page_buffers = (buffers > 0).then_some(buffers);
     case.options = Options { read_cache, write_cache, page_buffers, moves, ..case.options };
@@ -31,7 +31,8 @@ impl Check for Equal {
 
     fn run<S: System + 'static>(&self) -> Outcome {
         for (turn, sizes) in Share::one_in(4).of(SIZES.into_iter().enumerate()) {
-            let moves = if turn % 2 == 0 { Moves::Together } else { Moves::Alone };
+            let moves =
+                if turn % 2 == 0 { RelocationMode::Together } else { RelocationMode::Alone };
             let case = case(sizes, moves);
             let mut random = ChaCha8Rng::seed_from_u64(seed() + turn as u64);
             with_index::<S, _>(&case, |index| {
@@ -93,7 +94,7 @@ impl Check for CutAnywhere {
         let mut lost = 0;
         let sizes = [(0, 1, 0), (1, 2, 2), (2, 4, 0), (0, 9, 0), (0, 60, 5)];
         for sizes in Share::one_in(2).of(sizes) {
-            let mut case = case(sizes, Moves::Together);
+            let mut case = case(sizes, RelocationMode::Together);
             case.profile.geometry.blocks = 16;
             let case = case.suited::<S>();
             let mut random = ChaCha8Rng::seed_from_u64(seed() + sizes.1 as u64);
@@ -182,7 +183,7 @@ impl Check for Saves {
     fn run<S: System + 'static>(&self) -> Outcome {
         let mut operations = Vec::new();
         for sizes in [(0, 0, 0), (8, 0, 0), (8, 16, 0)] {
-            let mut case = case(sizes, Moves::Together);
+            let mut case = case(sizes, RelocationMode::Together);
             case.profile = TINY;
             case.profile.geometry.blocks = 40;
             let counters = with_index::<S, _>(&case, |index| {

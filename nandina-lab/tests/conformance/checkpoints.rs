@@ -5,7 +5,7 @@
 use nandina::flash::{Geometry, PageNumber, Profile};
 use nandina::node::PageLayout;
 use nandina::store::Description;
-use nandina::{BadOption, Cost, Index, Moves, OpenError, System, WriteError, plan};
+use nandina::{BadOption, Cost, Index, OpenError, RelocationMode, System, WriteError, plan};
 use nandina_sim::{Chip, ChipError, Counters, Cut, Faults, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -14,7 +14,7 @@ use crate::harness::{
     Case, Check, LONG, Model, Outcome, compare, end, for_every_system, key, seed, text, value,
 };
 
-pub fn case(blocks: u32, every: u32, moves: Moves, buffers: Option<usize>) -> Case {
+pub fn case(blocks: u32, every: u32, moves: RelocationMode, buffers: Option<usize>) -> Case {
     let mut case = Case::new(Profile { geometry: Geometry { blocks, ..TINY.geometry }, ..TINY });
     case.options.checkpoints = Some(every);
     case.options.moves = moves;
@@ -135,11 +135,11 @@ impl Check for CutAnywhere {
     fn run<S: System + 'static>(&self) -> Outcome {
         let (mut from_checkpoints, mut sessions) = (0, 0);
         let cases = [
-            case(16, 1, Moves::Together, None),
-            case(16, 2, Moves::Alone, None),
-            case(14, 3, Moves::Together, Some(2)),
-            case(24, 5, Moves::Alone, Some(6)),
-            case(30, 12, Moves::Together, None),
+            case(16, 1, RelocationMode::Together, None),
+            case(16, 2, RelocationMode::Alone, None),
+            case(14, 3, RelocationMode::Together, Some(2)),
+            case(24, 5, RelocationMode::Alone, Some(6)),
+            case(30, 12, RelocationMode::Together, None),
             of_several_blocks(1),
             of_several_blocks(4),
             of_several_blocks(12),
@@ -192,7 +192,7 @@ impl Check for FailingBlocks {
             let every = 1 + run / 2 % 4;
             let mut case = match run % 3 {
                 0 => of_several_blocks(every),
-                _ => case(60, every, Moves::Together, None),
+                _ => case(60, every, RelocationMode::Together, None),
             }
             .suited::<S>();
             case.profile.capabilities.bad_blocks_per_mille = 250;
@@ -251,7 +251,7 @@ impl Check for Damaged {
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
-        damage::<S>(&case(24, 3, Moves::Together, None))?;
+        damage::<S>(&case(24, 3, RelocationMode::Together, None))?;
         damage::<S>(&of_several_blocks(3))
     }
 }
@@ -331,9 +331,9 @@ impl Check for Costs {
         let mut written = 0;
         // Of fewer records, whose nodes have few.
         let cases = [
-            (case(32, 1, Moves::Together, None), false, 400),
-            (case(32, 2, Moves::Alone, None), true, 400),
-            (case(32, 12, Moves::Together, None), false, 400),
+            (case(32, 1, RelocationMode::Together, None), false, 400),
+            (case(32, 2, RelocationMode::Alone, None), true, 400),
+            (case(32, 12, RelocationMode::Together, None), false, 400),
             (of_several_blocks(1), true, 100),
             (of_several_blocks(5), false, 100),
         ];
@@ -457,7 +457,7 @@ impl Check for Growing {
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
-        let mut case = case(120, 12, Moves::Together, None);
+        let mut case = case(120, 12, RelocationMode::Together, None);
         case.options.mapping_bytes = 1024;
         let case = case.suited::<S>();
         let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());

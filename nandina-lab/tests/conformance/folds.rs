@@ -3,7 +3,7 @@
 //! A cut loses no record, and the table never holds more than its size.
 
 use nandina::store::Description;
-use nandina::{Folds, Moves, System, Victims};
+use nandina::{Folds, GcPolicy, RelocationMode, System};
 
 use crate::harness::*;
 use crate::victims::{case, cut_anywhere};
@@ -20,7 +20,7 @@ impl Check for CutAnywhere {
 
     fn run<S: System + 'static>(&self) -> Outcome {
         for folds in Share::one_in(4).of(FOLDS) {
-            let mut case = case(Victims::Fewest, 64, Moves::Together);
+            let mut case = case(GcPolicy::Fewest, 64, RelocationMode::Together);
             case.options.folds = folds;
             // The table is full before the chip is.
             case.options.mapping_bytes = 64;

@@ -4,7 +4,7 @@
 
 use nandina::flash::{Flash, Geometry, Profile};
 use nandina::store::Description;
-use nandina::{Index, Moves, System, Wear, WriteError};
+use nandina::{Index, RelocationMode, System, WearPolicy, WriteError};
 use nandina_sim::{Chip, ChipError, Cut, Faults, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -151,7 +151,7 @@ fn cases() -> [Case; 3] {
 fn a_full_device_refuses_loses_nothing_and_still_deletes() {
     for mut case in Share::one_in(3).of(cases()) {
         for_one_system_in(2, &FillAndEmpty { case });
-        case.options.moves = Moves::Alone;
+        case.options.moves = RelocationMode::Alone;
         for_one_system_in(2, &FillAndEmpty { case });
     }
 }
@@ -169,8 +169,8 @@ fn churn_at_60_to_100_percent_of_the_valid_pages_goes_on() {
 struct CutWhenFull {
     geometry: Geometry,
     checkpoints: Option<u32>,
-    moves: Moves,
-    wear: Wear,
+    moves: RelocationMode,
+    wear: WearPolicy,
 }
 
 impl Check for CutWhenFull {
@@ -244,8 +244,8 @@ fn a_full_index_replaces_records_however_often_it_is_cut() {
         [(192, 3, 19, Some(1)), (264, 12, 5, None), (264, 7, 16, None), (264, 4, 37, Some(3))]
     {
         let geometry = Geometry { page_bytes, spare_bytes: 39, pages_per_block, blocks };
-        for moves in [Moves::Together, Moves::Alone] {
-            for wear in [Wear::Circular, Wear::Counted] {
+        for moves in [RelocationMode::Together, RelocationMode::Alone] {
+            for wear in [WearPolicy::Circular, WearPolicy::Counted] {
                 println!("{page_bytes} x {pages_per_block} x {blocks}, {moves:?}, {wear:?}");
                 for_every_system(&CutWhenFull { geometry, checkpoints, moves, wear });
             }

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use nandina::flash::profile::Ecc;
 use nandina::flash::{Flash, Geometry, PageNumber, Profile, Reading};
 use nandina::store::Description;
-use nandina::{Index, Moves, OpenError, System, Wear, WriteError};
+use nandina::{Index, OpenError, RelocationMode, System, WearPolicy, WriteError};
 use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError, Cut, TINY, Tear};
 use rand::{Rng, SeedableRng};
@@ -91,11 +91,11 @@ impl Check for Ends {
 
     fn run<S: System + 'static>(&self) -> Outcome {
         for (profile, moves) in [
-            (SMALL, Moves::Together),
-            (SMALL, Moves::Alone),
-            (LONG, Moves::Together),
-            (LONG, Moves::Alone),
-            (SHORT, Moves::Together),
+            (SMALL, RelocationMode::Together),
+            (SMALL, RelocationMode::Alone),
+            (LONG, RelocationMode::Together),
+            (LONG, RelocationMode::Alone),
+            (SHORT, RelocationMode::Together),
         ] {
             let mut case = Case::new(profile);
             case.options.moves = moves;
@@ -218,7 +218,7 @@ impl Check for LostCounts {
 
     fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(LONG);
-        case.options.wear = Some(Wear::Circular);
+        case.options.wear = Some(WearPolicy::Circular);
         (case.profile.ecc, case.profile.geometry.blocks) = (Ecc::NONE, 12);
         let case = case.suited::<S>();
         let mut ram = case.ram::<S>();

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber, Profile, Reading};
 use nandina::store::Description;
-use nandina::{Index, Moves, Options, ReadError, System, Validity, WriteError};
+use nandina::{Index, LivenessTracking, Options, ReadError, RelocationMode, System, WriteError};
 use nandina_lab::hand_on;
 use nandina_lab::torture::Bus;
 use nandina_sim::{Chip, ChipError, Cut, Tear};
@@ -190,7 +190,7 @@ impl Check for OtherMoves {
         let mut ram = case.ram::<S>();
         let mut chip = Chip::new(suited::<S>(case.profile));
         let records = fill::<S>(&mut chip, &case.options, &mut ram)?;
-        case.options.moves = Moves::Alone;
+        case.options.moves = RelocationMode::Alone;
         let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
         for number in 0..records {
             index.insert(&key(number), &value(number, 1)).map_err(text)?;
@@ -219,13 +219,14 @@ impl Check for OtherMovesBuffered {
     /// Descending keys split nodes, and ascending ones are removed.
     fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(OTHER_LIMITS);
-        case.options.moves = Moves::Alone;
+        case.options.moves = RelocationMode::Alone;
         case.options.write_buffer = 1;
         let mut ram = case.ram::<S>();
         let mut refused = 0;
         for seed in Share::one_in(4).of(0..40_u32) {
             let mut random = ChaCha8Rng::seed_from_u64(seed.into());
-            let together = Options { moves: Moves::Together, write_buffer: 0, ..case.options };
+            let together =
+                Options { moves: RelocationMode::Together, write_buffer: 0, ..case.options };
             let mut chip = Chip::new(suited::<S>(case.profile));
             let mut index = Index::<_, S>::format(&mut chip, &together, &mut ram).map_err(text)?;
             let mut keys = VecDeque::new();
@@ -312,9 +313,9 @@ impl Check for DueRemovals {
 
     fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(OTHER_LIMITS);
-        case.options.validity = Validity::Searched;
+        case.options.validity = LivenessTracking::Searched;
         let full = case.suited::<S>();
-        case.options.moves = Moves::Alone;
+        case.options.moves = RelocationMode::Alone;
         let alone = case.suited::<S>();
         case.options.write_buffer = 1;
         case.options.write_buffer_changes = Some(1);

@@ -5,7 +5,7 @@
 
 use nandina::flash::profile::{NOR, SLC};
 use nandina::store::Description;
-use nandina::{Index, Moves, System, WriteError};
+use nandina::{Index, RelocationMode, System, WriteError};
 use nandina_sim::{Chip, ChipError, Cut};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -196,7 +196,7 @@ impl Check for Compared {
         let long = |number: u32| [&key(number)[..], &[7; 60]].concat()[..key_bytes].to_vec();
         for buffers in Share::one_in(3).of([None, Some(2), Some(8)]) {
             let buffers = buffers.map(|buffers| buffers.max(S::DESCRIPTION.buffers_min));
-            let mut case = case(180, 4, Moves::Together, buffers);
+            let mut case = case(180, 4, RelocationMode::Together, buffers);
             case.profile.geometry.pages_per_block = 32;
             case.profile.geometry.page_bytes = page_bytes;
             case.options.key_bytes = key_bytes;

@@ -2,7 +2,7 @@
 
 use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber, Profile};
 use nandina::store::{Description, Mu, Visitor, Wandering};
-use nandina::{BadOption, Index, OpenError, Options, System, Wear, ram_needed};
+use nandina::{BadOption, Index, OpenError, Options, System, WearPolicy, ram_needed};
 use nandina_lab::systems::{SYSTEMS, visit};
 use nandina_sim::{Chip, ChipError, TINY};
 
@@ -167,11 +167,11 @@ impl Check for Ram {
         let geometry = nandina::flash::profile::MLC.geometry;
         let table = if S::DESCRIPTION.has_mapping_table() { 1024 } else { 0 };
         for (wear, blocks) in
-            [(Wear::Counted, 128 * 4 + 128 * 4 / 8), (Wear::Circular, 128 * 5 / 8)]
+            [(WearPolicy::Counted, 128 * 4 + 128 * 4 / 8), (WearPolicy::Circular, 128 * 5 / 8)]
         {
             let wear = Some(wear);
             let options = Options { page_buffers: Some(3), wear, ..Options::new(4, 4) };
-            let beside = S::DESCRIPTION.writes_paths && wear == Some(Wear::Circular);
+            let beside = S::DESCRIPTION.writes_paths && wear == Some(WearPolicy::Circular);
             let buffers = 3 * (4096 + 40 + 4) + if beside { 4096 + 40 } else { 0 };
             // Or a key and a number of two bytes for each leaf and three more, four bytes for each
             // block, and no key beside. Or the nodes in RAM, and half a byte for each page.

@@ -3,7 +3,9 @@
 use nandina::flash::profile::SLC;
 use nandina::flash::{Geometry, Profile};
 use nandina::store::Description;
-use nandina::{BadOption, Index, OpenError, Options, OptionsFor, System, Victims, Wear, plan};
+use nandina::{
+    BadOption, GcPolicy, Index, OpenError, Options, OptionsFor, System, WearPolicy, plan,
+};
 use nandina_sim::Chip;
 
 use crate::harness::*;
@@ -28,8 +30,8 @@ const REFUSED: [Choice; 6] = [
 
 /// The options that mean nothing to a system which does not have them.
 const UNUSED: [Choice; 8] = [
-    ("wear", Description::collects, |options| options.wear(Wear::Counted)),
-    ("cost_benefit", Description::collects, |options| options.victims(Victims::CostBenefit)),
+    ("wear", Description::collects, |options| options.wear(WearPolicy::Counted)),
+    ("cost_benefit", Description::collects, |options| options.victims(GcPolicy::CostBenefit)),
     ("mapping_bytes", Description::has_mapping_table, |options| options.mapping_bytes(512)),
     ("leaves", |system| system.directory, |options| options.leaves(50)),
     ("fanout", |system| system.journal, |options| options.fanout(16)),
@@ -102,7 +104,7 @@ fn options_for_a_system_are_options() {
 #[test]
 #[should_panic(expected = "checkpoints are for blocks whose erases are counted")]
 fn options_out_of_their_range_are_not_checked() {
-    let wear = std::hint::black_box(Wear::Circular);
+    let wear = std::hint::black_box(WearPolicy::Circular);
     let _ = OptionsFor::<nandina::store::Mu>::new(4, 8).checkpoints(4).wear(wear).checked();
 }
 

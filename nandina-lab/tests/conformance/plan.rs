@@ -5,7 +5,7 @@
 //! spare the changes after them.
 
 use nandina::store::Description;
-use nandina::{Cost, Index, Moves, OpenError, Plan, System, WriteError, plan};
+use nandina::{Cost, Index, OpenError, Plan, RelocationMode, System, WriteError, plan};
 use nandina_sim::{Chip, Counters, Cut, Faults, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -132,7 +132,7 @@ fn cases() -> Vec<Case> {
     let mut cases = vec![Case::new(TINY), Case::new(SMALL), Case::new(LONG)];
     let mut lean = Case::new(SMALL);
     lean.options.page_buffers = Some(2);
-    lean.options.moves = Moves::Alone;
+    lean.options.moves = RelocationMode::Alone;
     let mut verify = Case::new(LONG);
     verify.options.verify = true;
     let mut cached = Case::new(SMALL);

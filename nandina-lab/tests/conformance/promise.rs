@@ -4,7 +4,9 @@
 //! more pages than the tree is high, and `plan` refuses what `format` refuses.
 
 use nandina::store::Description;
-use nandina::{Index, Moves, OpenError, Options, System, Victims, WriteError, plan, ram_needed};
+use nandina::{
+    GcPolicy, Index, OpenError, Options, RelocationMode, System, WriteError, plan, ram_needed,
+};
 use nandina_sim::{Chip, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -200,11 +202,11 @@ impl Check for TakenAmongMappedParents {
 
     fn run<S: System + 'static>(&self) -> Outcome {
         let mut refused = 0;
-        for victims in [Victims::CostBenefit, Victims::Fewest] {
+        for victims in [GcPolicy::CostBenefit, GcPolicy::Fewest] {
             let mut case = case::<S>((192, 32, 37), (16, 33));
             case.profile.geometry.spare_bytes = 0;
             case.options.mapping_bytes = 1_696;
-            case.options.moves = Moves::Alone;
+            case.options.moves = RelocationMode::Alone;
             case.options.write_buffer = 2;
             case.options.victims = victims;
             let work = Work { turns: 1_000, keys: 3_556, descends: false, removals: 20 };

@@ -6,7 +6,7 @@
 use nandina::flash::profile::DATAFLASH_264;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::store::Description;
-use nandina::{Index, Moves, Statistics, System, WriteError};
+use nandina::{Index, RelocationMode, Statistics, System, WriteError};
 use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError, Cut};
 use rand::{Rng, SeedableRng};
@@ -88,7 +88,7 @@ const SESSIONS: u32 = 400;
 
 /// Cuts touch the reserve of a full chip, then blocks fail in the next change.
 struct FailsAfterCuts {
-    moves: Moves,
+    moves: RelocationMode,
     /// Blocks that fail in one change: all that are still permitted to.
     blocks: u32,
 }
@@ -226,7 +226,8 @@ impl Check for FailsAfterCuts {
 
 #[test]
 fn blocks_that_fail_after_cuts_are_paid_from_the_reserve_for_bad_blocks() {
-    let cases = [Moves::Alone, Moves::Together].map(|moves| [1, 3].map(|blocks| (moves, blocks)));
+    let cases = [RelocationMode::Alone, RelocationMode::Together]
+        .map(|moves| [1, 3].map(|blocks| (moves, blocks)));
     for (moves, blocks) in Share::one_in(4).of(cases.into_iter().flatten()) {
         for_every_system(&FailsAfterCuts { moves, blocks });
     }

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 
 use nandina::flash::{Capabilities, Flash, Geometry, PageNumber, Pairing, Profile, Reading};
 use nandina::store::Description;
-use nandina::{Index, Moves, OpenError, Options, System, Validity, Victims, WriteError, plan};
+use nandina::{
+    GcPolicy, Index, LivenessTracking, OpenError, Options, RelocationMode, System, WriteError, plan,
+};
 use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError, TINY};
 use rand::{Rng, SeedableRng};
@@ -16,7 +18,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::harness::*;
 use crate::victims::cut_anywhere;
 
-fn case(profile: Profile, validity: Validity, moves: Moves) -> Case {
+fn case(profile: Profile, validity: LivenessTracking, moves: RelocationMode) -> Case {
     let mut case = Case::new(profile);
     (case.options.validity, case.options.moves) = (validity, moves);
     case
@@ -33,8 +35,8 @@ impl Check for CutAnywhere {
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
-        for moves in [Moves::Together, Moves::Alone] {
-            let case = case(ON_LONG_BLOCKS, Validity::Searched, moves);
+        for moves in [RelocationMode::Together, RelocationMode::Alone] {
+            let case = case(ON_LONG_BLOCKS, LivenessTracking::Searched, moves);
             cut_anywhere::<S>(&case).map_err(|what| format!("{moves:?}: {what}"))?;
         }
         Ok(())
@@ -102,8 +104,10 @@ impl Check for FullChip {
     fn run<S: System + 'static>(&self) -> Outcome {
         for profile in [SMALL, ON_LONG_BLOCKS] {
             let Geometry { blocks, pages_per_block, .. } = profile.geometry;
-            let marked = churn::<S>(&case(profile, Validity::Marked, Moves::Together))?;
-            let searched = churn::<S>(&case(profile, Validity::Searched, Moves::Together))?;
+            let marked =
+                churn::<S>(&case(profile, LivenessTracking::Marked, RelocationMode::Together))?;
+            let searched =
+                churn::<S>(&case(profile, LivenessTracking::Searched, RelocationMode::Together))?;
             println!("{}: {marked:?}, {searched:?}", S::DESCRIPTION.key);
             if searched.0 <= marked.0 {
                 return Err(format!("a search took no reads: {marked:?}, {searched:?}"));
@@ -127,8 +131,8 @@ struct Refused;
 
 impl Check for Refused {
     fn run<S: System + 'static>(&self) -> Outcome {
-        let searched = Options { validity: Validity::Searched, ..Options::new(4, 12) };
-        let tracked = Options { victims: Victims::Tracked(1), ..searched };
+        let searched = Options { validity: LivenessTracking::Searched, ..Options::new(4, 12) };
+        let tracked = Options { victims: GcPolicy::Tracked(1), ..searched };
         let staged = Options { write_cache: 1, ..searched };
         let kept = Options { checkpoints: Some(1), ..searched };
         let refusals =
@@ -211,8 +215,9 @@ impl Check for WeakGarbage {
             let geometry = Geometry { pages_per_block: 15, blocks: 14, ..TINY.geometry };
             let mut profile = Profile { geometry, ..TINY };
             profile.capabilities.pairing = Pairing::WordLines(3);
-            let case = case(profile, Validity::Searched, Moves::Together).suited::<S>();
-            if case.options.validity != Validity::Searched {
+            let case =
+                case(profile, LivenessTracking::Searched, RelocationMode::Together).suited::<S>();
+            if case.options.validity != LivenessTracking::Searched {
                 return Ok(());
             }
             let random = ChaCha8Rng::seed_from_u64(seed);

@@ -4,7 +4,7 @@
 
 use nandina::flash::{Geometry, Profile};
 use nandina::store::Description;
-use nandina::{BadOption, Index, Moves, OpenError, System, Victims, WriteError, plan};
+use nandina::{BadOption, GcPolicy, Index, OpenError, RelocationMode, System, WriteError, plan};
 use nandina_sim::{Chip, ChipError, Cut, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -12,22 +12,22 @@ use rand_chacha::ChaCha8Rng;
 use crate::harness::*;
 
 /// Choices, and bytes of the spare area: with room for a hint, and without.
-const CHOICES: [(Victims, u32); 6] = [
-    (Victims::Fewest, 64),
-    (Victims::CostBenefit, 64),
-    (Victims::Tracked(1), 64),
-    (Victims::Tracked(8), 64),
-    (Victims::Tracked(64), 0),
-    (Victims::Sampled(4), 64),
+const CHOICES: [(GcPolicy, u32); 6] = [
+    (GcPolicy::Fewest, 64),
+    (GcPolicy::CostBenefit, 64),
+    (GcPolicy::Tracked(1), 64),
+    (GcPolicy::Tracked(8), 64),
+    (GcPolicy::Tracked(64), 0),
+    (GcPolicy::Sampled(4), 64),
 ];
 
 /// The choices of `S`: only systems that write paths keep count of blocks.
-fn choices<S: System>() -> impl Iterator<Item = (Victims, u32)> {
+fn choices<S: System>() -> impl Iterator<Item = (GcPolicy, u32)> {
     let paths = S::DESCRIPTION.writes_paths;
-    CHOICES.into_iter().filter(move |(choice, _)| paths || !matches!(choice, Victims::Tracked(_)))
+    CHOICES.into_iter().filter(move |(choice, _)| paths || !matches!(choice, GcPolicy::Tracked(_)))
 }
 
-pub fn case(victims: Victims, spare_bytes: u32, moves: Moves) -> Case {
+pub fn case(victims: GcPolicy, spare_bytes: u32, moves: RelocationMode) -> Case {
     let geometry = Geometry { blocks: 14, spare_bytes, ..LONG.geometry };
     let mut case = Case::new(Profile { geometry, ..TINY });
     case.options.victims = victims;
@@ -44,7 +44,7 @@ impl Check for CutAnywhere {
 
     fn run<S: System + 'static>(&self) -> Outcome {
         for (victims, spare_bytes) in Share::one_in(3).of(choices::<S>()) {
-            for moves in [Moves::Together, Moves::Alone] {
+            for moves in [RelocationMode::Together, RelocationMode::Alone] {
                 let case = case(victims, spare_bytes, moves);
                 let at = |what| format!("{victims:?}, {spare_bytes}, {moves:?}: {what}");
                 cut_anywhere::<S>(&case).map_err(at)?;
@@ -128,7 +128,7 @@ impl Check for FullChip {
     fn run<S: System + 'static>(&self) -> Outcome {
         let mut programs = Vec::new();
         for (victims, spare_bytes) in choices::<S>() {
-            let case = case(victims, spare_bytes, Moves::Together);
+            let case = case(victims, spare_bytes, RelocationMode::Together);
             let Profile { geometry, capabilities, .. } = suited::<S>(case.profile);
             let done = with_index::<S, _>(&case, |index| {
                 let mut records = 0;
@@ -166,7 +166,7 @@ impl Check for FullChip {
         // The choices differ, and those that look pages up cost more reads.
         let (_, fewest) = programs[0];
         let differ = programs[1..].iter().all(|(_, done)| *done != fewest);
-        let mut hinted = programs.iter().filter(|(by, _)| matches!(by, Victims::Tracked(_)));
+        let mut hinted = programs.iter().filter(|(by, _)| matches!(by, GcPolicy::Tracked(_)));
         let hinted = hinted.all(|(_, done)| done.1 > fewest.1);
         if differ && hinted { Ok(()) } else { Err(format!("{programs:?}")) }
     }
@@ -185,7 +185,7 @@ impl Check for Untracked {
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
-        let case = case(Victims::Tracked(1), 64, Moves::Together);
+        let case = case(GcPolicy::Tracked(1), 64, RelocationMode::Together);
         let mut chip = Chip::new(suited::<S>(case.profile));
         let mut ram = vec![0; 1 << 16];
         let formatted = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map(drop);

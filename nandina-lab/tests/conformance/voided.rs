@@ -5,7 +5,7 @@
 
 use nandina::flash::profile::NOR;
 use nandina::store::Description;
-use nandina::{Moves, System, Wear, plan};
+use nandina::{RelocationMode, System, WearPolicy, plan};
 use nandina_lab::torn::Torn;
 
 use crate::checkpoints::case;
@@ -24,10 +24,10 @@ impl Check for NotCounted {
 
     fn run<S: System + 'static>(&self) -> Outcome {
         for verify in [false, true] {
-            let mut with = case(200, 4, Moves::Together, None).suited::<S>();
+            let mut with = case(200, 4, RelocationMode::Together, None).suited::<S>();
             with.options.verify = verify;
             let mut without = with;
-            (without.options.checkpoints, without.options.wear) = (None, Some(Wear::Counted));
+            (without.options.checkpoints, without.options.wear) = (None, Some(WearPolicy::Counted));
             let planned = |case: &Case| {
                 plan::<S>(&case.profile.geometry, &case.profile.capabilities, &case.options, 300)
                     .map_err(text)

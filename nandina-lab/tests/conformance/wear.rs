@@ -4,7 +4,7 @@
 
 use nandina::flash::{Geometry, Profile};
 use nandina::store::Description;
-use nandina::{Index, System, Wear, WriteError};
+use nandina::{Index, System, WearPolicy, WriteError};
 use nandina_sim::{Chip, Faults, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -21,14 +21,14 @@ fn skewed(random: &mut ChaCha8Rng, zipf: &Zipf<f64>) -> u32 {
     rank.wrapping_mul(2_654_435_761) % RECORDS
 }
 
-fn case(wear: Wear) -> Case {
+fn case(wear: WearPolicy) -> Case {
     let geometry = Geometry { blocks: 64, pages_per_block: 16, ..TINY.geometry };
     let mut case = Case::new(Profile { geometry, ..TINY });
     case.options.wear = Some(wear);
     case
 }
 
-struct DeviceFills(Wear);
+struct DeviceFills(WearPolicy);
 
 impl Check for DeviceFills {
     fn concerns(&self, system: &Description) -> bool {
@@ -75,12 +75,12 @@ impl Check for DeviceFills {
 
 #[test]
 fn two_hundred_device_fills_of_skewed_updates_wear_blocks_evenly() {
-    for_every_system(&DeviceFills(Wear::Counted));
+    for_every_system(&DeviceFills(WearPolicy::Counted));
 }
 
 #[test]
 fn without_erase_counts_two_hundred_device_fills_wear_blocks_evenly_too() {
-    for_every_system(&DeviceFills(Wear::Circular));
+    for_every_system(&DeviceFills(WearPolicy::Circular));
 }
 
 /// Random updates on a chip with much room, each followed by an idle step.
@@ -132,7 +132,7 @@ fn updates_that_are_never_short_of_room_wear_blocks_evenly() {
 }
 
 /// Blocks fail at their endurance, until the index refuses changes.
-struct EndOfLife(Wear);
+struct EndOfLife(WearPolicy);
 
 impl Check for EndOfLife {
     fn concerns(&self, system: &Description) -> bool {
@@ -179,8 +179,8 @@ impl Check for EndOfLife {
 
 #[test]
 fn a_worn_out_chip_says_so_and_all_can_be_read() {
-    for_every_system(&EndOfLife(Wear::Counted));
-    for_every_system(&EndOfLife(Wear::Circular));
+    for_every_system(&EndOfLife(WearPolicy::Counted));
+    for_every_system(&EndOfLife(WearPolicy::Circular));
 }
 
 /// Where erases are not counted, the block that is opened next is read for its count.
@@ -194,7 +194,7 @@ impl Check for FewBuffers {
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
-        let mut case = case(Wear::Circular);
+        let mut case = case(WearPolicy::Circular);
         case.profile.geometry.blocks = 12;
         case.options.page_buffers = Some(S::DESCRIPTION.buffers_min);
         with_index::<S, _>(&case, |index| {

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
     #[cfg(feature = "large-devices")]
     use crate::blocks::ORDERED_MIN;
-    use crate::blocks::{Validity, Victims, Wear};
+    use crate::blocks::{GcPolicy, LivenessTracking, WearPolicy};
     use crate::flash::BlockNumber;
     use crate::flash::Geometry;
 
@@ -55,8 +55,8 @@ mod tests {
     /// The wrong account after `change` of a table with some history.
     fn wrong(geometry: &Geometry, change: fn(&mut Blocks<'_>)) -> Option<&'static str> {
         let mut ram = [0; 160_000];
-        let wear = Wear::Counted;
-        let (validity, victims) = (Validity::Marked, Victims::Fewest);
+        let wear = WearPolicy::Counted;
+        let (validity, victims) = (LivenessTracking::Marked, GcPolicy::Fewest);
         let mut blocks = Blocks::new(&mut ram, geometry, validity, victims, wear, 4);
         (0..9).for_each(|page| blocks.set_valid(PageNumber(page), true));
         blocks.set_erase_count(BlockNumber(1), 3);
@@ -85,7 +85,8 @@ mod tests {
     #[cfg(feature = "paper-modes")]
     fn a_page_that_was_never_counted_cannot_become_garbage() {
         let mut ram = [0; 160_000];
-        let (validity, victims, wear) = (Validity::Searched, Victims::Fewest, Wear::Counted);
+        let (validity, victims, wear) =
+            (LivenessTracking::Searched, GcPolicy::Fewest, WearPolicy::Counted);
         let mut blocks = Blocks::new(&mut ram, &SMALL, validity, victims, wear, 4);
         blocks.set_valid(PageNumber(3), true);
         blocks.set_valid(PageNumber(5), false);

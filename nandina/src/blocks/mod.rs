@@ -20,9 +20,9 @@ mod victims;
 mod wear;
 
 pub use order::ORDERED_MIN;
-pub use validity::Validity;
-pub use victims::{TRACKED_MAX, Victims};
-pub use wear::Wear;
+pub use validity::LivenessTracking;
+pub use victims::{GcPolicy, TRACKED_MAX};
+pub use wear::WearPolicy;
 pub(crate) use wear::{LAG, LOOK_EVERY, TRIES};
 
 use counts::Counts;
@@ -64,10 +64,10 @@ enum Mark {
 }
 
 /// The number of marks of a block.
-const fn marks(wear: Wear) -> usize {
+const fn marks(wear: WearPolicy) -> usize {
     match wear {
-        Wear::Counted => 4,
-        Wear::Circular => 5,
+        WearPolicy::Counted => 4,
+        WearPolicy::Circular => 5,
     }
 }
 
@@ -78,7 +78,7 @@ pub struct Blocks<'b> {
     /// A page's bit says whether it is valid. Each mark has one bit for each block. Where pages
     /// have no bits, a count for each block comes last.
     bits: &'b mut [u8],
-    validity: Validity,
+    validity: LivenessTracking,
     /// Up to four parts, each present only if it is needed.
     ///
     /// The erase count of each block, if erases are counted. The low half of the sequence number of
@@ -86,7 +86,7 @@ pub struct Blocks<'b> {
     /// since the mount, for the tracked blocks: a block (u32) and its count (u16), 0 for a free
     /// entry. The order of the blocks, if they are kept in order.
     table: &'b mut [u8],
-    wear: Wear,
+    wear: WearPolicy,
     ages: bool,
     // Two bytes each: a block has at most 4,095 pages.
     pages_per_block: u16,
@@ -109,28 +109,32 @@ impl<'b> Blocks<'b> {
     /// Bytes of RAM that the block table takes.
     pub const fn ram_needed(
         geometry: &Geometry,
-        validity: Validity,
-        victims: Victims,
-        wear: Wear,
+        validity: LivenessTracking,
+        victims: GcPolicy,
+        wear: WearPolicy,
     ) -> usize {
         Self::bits_bytes(geometry, validity, wear) + Self::table_bytes(geometry, victims, wear)
     }
 
-    const fn bits_bytes(geometry: &Geometry, validity: Validity, wear: Wear) -> usize {
+    const fn bits_bytes(
+        geometry: &Geometry,
+        validity: LivenessTracking,
+        wear: WearPolicy,
+    ) -> usize {
         let bits = validity.page_bits(geometry) + marks(wear) * geometry.blocks as usize;
         let counts = validity.count_bytes(geometry.pages_per_block) * geometry.blocks as usize;
         bits.div_ceil(8) + counts
     }
 
-    const fn table_bytes(geometry: &Geometry, victims: Victims, wear: Wear) -> usize {
+    const fn table_bytes(geometry: &Geometry, victims: GcPolicy, wear: WearPolicy) -> usize {
         let words = geometry.blocks as usize * WORD_BYTES;
-        let is_counted = matches!(wear, Wear::Counted);
+        let is_counted = matches!(wear, WearPolicy::Counted);
         let counts = if is_counted { words } else { 0 };
         counts
             + order_bytes(geometry.blocks, is_counted)
             + match victims {
-                Victims::CostBenefit => words,
-                Victims::Tracked(blocks) => blocks as usize * TRACKED_BYTES,
+                GcPolicy::CostBenefit => words,
+                GcPolicy::Tracked(blocks) => blocks as usize * TRACKED_BYTES,
                 _ => 0,
             }
     }
@@ -141,9 +145,9 @@ impl<'b> Blocks<'b> {
     pub fn new(
         ram: &'b mut [u8],
         geometry: &Geometry,
-        validity: Validity,
-        victims: Victims,
-        wear: Wear,
+        validity: LivenessTracking,
+        victims: GcPolicy,
+        wear: WearPolicy,
         safe_pages: u32,
     ) -> Self {
         let (bits, rest) = ram.split_at_mut(Self::bits_bytes(geometry, validity, wear));
@@ -154,7 +158,7 @@ impl<'b> Blocks<'b> {
             validity,
             table,
             wear,
-            ages: victims == Victims::CostBenefit,
+            ages: victims == GcPolicy::CostBenefit,
             pages_per_block: geometry.pages_per_block as u16,
             safe_pages: safe_pages as u16,
             blocks: geometry.blocks,
@@ -178,7 +182,7 @@ impl<'b> Blocks<'b> {
             for mark in [Mark::Stuck, Mark::Reserved, Mark::Held] {
                 self.put_mark(block, mark, false);
             }
-            if self.wear == Wear::Circular {
+            if self.wear == WearPolicy::Circular {
                 self.put_mark(block, Mark::Young, false);
             }
         }
@@ -233,7 +237,7 @@ impl<'b> Blocks<'b> {
 
     /// Whether the erases of each block are counted.
     pub const fn counts_erases(&self) -> bool {
-        matches!(self.wear, Wear::Counted)
+        matches!(self.wear, WearPolicy::Counted)
     }
 
     /// The word of `block` in the part of the table after `before` words a block.
@@ -530,7 +534,7 @@ impl<'b> Blocks<'b> {
     }
 
     /// How worn blocks are spared.
-    pub const fn wear(&self) -> Wear {
+    pub const fn wear(&self) -> WearPolicy {
         self.wear
     }
 

@@ -296,7 +296,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::blocks::{Validity, Victims, Wear};
+    use crate::blocks::{GcPolicy, LivenessTracking, WearPolicy};
     use crate::flash::{Geometry, PageNumber};
 
     const GEOMETRY: Geometry =
@@ -321,7 +321,7 @@ mod tests {
         ) {
             let mut ram = [0xA5; 160_000];
             let mut blocks = Blocks::new(
-                &mut ram, &GEOMETRY, Validity::Marked, Victims::Fewest, Wear::Counted, 4,
+                &mut ram, &GEOMETRY, LivenessTracking::Marked, GcPolicy::Fewest, WearPolicy::Counted, 4,
             );
             for (what, block, page, number) in steps {
                 // Most of the work is on a few blocks.

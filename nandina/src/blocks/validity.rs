@@ -7,7 +7,8 @@ use crate::flash::Geometry;
 
 /// How the index knows which pages are valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Validity {
+#[non_exhaustive]
+pub enum LivenessTracking {
     /// A bit for each page.
     #[default]
     Marked,
@@ -17,11 +18,11 @@ pub enum Validity {
     /// which takes at most as many further reads as the tree is high. The same holds for every page
     /// that a mount of a system with mappings finds. Idle steps gain no room. With the feature
     /// `paper-modes` of this library; not with a write cache, checkpoints or
-    /// [`Victims::Tracked`](super::Victims), nor where logical pages are replaced in place.
+    /// [`GcPolicy::Tracked`](super::GcPolicy), nor where logical pages are replaced in place.
     Searched,
 }
 
-impl Validity {
+impl LivenessTracking {
     /// Whether pages are searched for at all.
     pub(crate) const fn searches(self) -> bool {
         cfg!(feature = "paper-modes") && matches!(self, Self::Searched)

@@ -2,10 +2,11 @@
 
 /// How the block to collect is chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Victims {
+#[non_exhaustive]
+pub enum GcPolicy {
     /// The block with the fewest valid pages.
     ///
-    /// With [`Wear::Circular`](crate::Wear::Circular), the next in turn that gains room.
+    /// With [`WearPolicy::Circular`](crate::WearPolicy::Circular), the next in turn that gains room.
     #[default]
     Fewest,
     /// Cost-benefit: the block with the highest (1 - *u*) *a* / 2*u*.

@@ -12,7 +12,8 @@ use super::Blocks;
 
 /// How erases are spread over the blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wear {
+#[non_exhaustive]
+pub enum WearPolicy {
     /// By erase counts, at four bytes of RAM for each block.
     ///
     /// The free block that was erased least is opened next.
@@ -22,11 +23,11 @@ pub enum Wear {
     /// It takes a bit of RAM for each block, a page buffer for systems that write paths, and a read
     /// of the count stored in the block for each erase. The next free block in turn is opened next.
     /// The next block to collect is the next in turn that gains room
-    /// ([`Victims::Fewest`](crate::Victims::Fewest) does not look further).
+    /// ([`GcPolicy::Fewest`](crate::GcPolicy::Fewest) does not look further).
     Circular,
 }
 
-impl Wear {
+impl WearPolicy {
     /// Extra reads for each erase.
     ///
     /// They read the counts of the blocks that are tried, and a page that had to leave its page

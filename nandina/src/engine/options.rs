@@ -2,14 +2,15 @@
 //!
 //! Every system has the same settings; an engine refuses those that it has no use for.
 
-use crate::blocks::{Validity, Victims, Wear};
+use crate::blocks::{GcPolicy, LivenessTracking, WearPolicy};
 use crate::error::BadOption;
-use crate::gc::Moves;
+use crate::gc::RelocationMode;
 
 /// When a node is written only to flush the mappings of its children.
 ///
 /// A mapping for which the table has no room always writes the parent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum Folds {
     /// When the table is three quarters full and twice the node's share is mapped.
     ///
@@ -44,7 +45,7 @@ pub(crate) const CHECKPOINTS_MAX: u32 = 12;
 pub(crate) const fn path_options(options: &Options) -> Option<BadOption> {
     if options.write_cache > 0 {
         Some(BadOption::NoPaths)
-    } else if matches!(options.victims, Victims::Tracked(_)) {
+    } else if matches!(options.victims, GcPolicy::Tracked(_)) {
         Some(BadOption::TrackedWithoutPaths)
     } else {
         None
@@ -58,7 +59,7 @@ pub(crate) fn checkpoints_refused(options: &Options, is_counted: bool) -> Option
     let every = options.checkpoints?;
     if !cfg!(feature = "checkpoints") {
         Some(BadOption::CheckpointsNotBuilt)
-    } else if options.validity == Validity::Searched {
+    } else if options.validity == LivenessTracking::Searched {
         Some(BadOption::NotSearched)
     } else if !is_counted {
         Some(BadOption::CheckpointsUncounted)
@@ -93,19 +94,19 @@ pub struct Options {
     /// Each takes a page and up to 44 bytes. With fewer than one for each level and one more, the
     /// system `wandering` reads nodes twice.
     pub page_buffers: Option<usize>,
-    /// How garbage collection moves pages. Default: [`Moves::Together`].
+    /// How garbage collection moves pages. Default: [`RelocationMode::Together`].
     ///
     /// Others need the feature `paper-modes` of this library. In `tnc` nodes always move together.
-    pub moves: Moves,
-    /// How garbage collection chooses a block. Default: [`Victims::Fewest`].
-    pub victims: Victims,
-    /// What is remembered of valid pages. Default: [`Validity::Marked`].
-    pub validity: Validity,
+    pub moves: RelocationMode,
+    /// How garbage collection chooses a block. Default: [`GcPolicy::Fewest`].
+    pub victims: GcPolicy,
+    /// What is remembered of valid pages. Default: [`LivenessTracking::Marked`].
+    pub validity: LivenessTracking,
     /// How worn blocks are spared; `None` for the system's default.
     ///
     /// By default, systems that write paths and `rosette` count erases, and the others use blocks
     /// in turn.
-    pub wear: Option<Wear>,
+    pub wear: Option<WearPolicy>,
     /// Pages of the read cache, 0 to 65535. Default: none.
     ///
     /// It keeps the pages that were read last. Each takes a page, up to 40 bytes, and 12.
@@ -245,9 +246,9 @@ impl Options {
             key_bytes,
             value_bytes,
             page_buffers: None,
-            moves: Moves::Together,
-            victims: Victims::Fewest,
-            validity: Validity::Marked,
+            moves: RelocationMode::Together,
+            victims: GcPolicy::Fewest,
+            validity: LivenessTracking::Marked,
             wear: None,
             read_cache: 0,
             write_cache: 0,
@@ -276,28 +277,28 @@ impl Options {
 
     /// Sets [`moves`](Self#structfield.moves).
     #[must_use]
-    pub const fn moves(mut self, moves: Moves) -> Self {
+    pub const fn moves(mut self, moves: RelocationMode) -> Self {
         self.moves = moves;
         self
     }
 
     /// Sets [`victims`](Self#structfield.victims).
     #[must_use]
-    pub const fn victims(mut self, victims: Victims) -> Self {
+    pub const fn victims(mut self, victims: GcPolicy) -> Self {
         self.victims = victims;
         self
     }
 
     /// Sets [`validity`](Self#structfield.validity).
     #[must_use]
-    pub const fn validity(mut self, validity: Validity) -> Self {
+    pub const fn validity(mut self, validity: LivenessTracking) -> Self {
         self.validity = validity;
         self
     }
 
     /// Sets [`wear`](Self#structfield.wear).
     #[must_use]
-    pub const fn wear(mut self, wear: Wear) -> Self {
+    pub const fn wear(mut self, wear: WearPolicy) -> Self {
         self.wear = Some(wear);
         self
     }

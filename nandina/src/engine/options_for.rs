@@ -10,7 +10,7 @@ use core::ops::Deref;
 
 use super::options::{CHECKPOINTS_MAX, PAGE_BUFFERS_MAX};
 use super::{KEY_BYTES_MAX, Options, System};
-use crate::blocks::{Victims, Wear};
+use crate::blocks::{GcPolicy, WearPolicy};
 
 /// Options of an index of system `S`.
 ///
@@ -124,7 +124,7 @@ impl<S: System> OptionsFor<S> {
         /// Sets [`Options::verify`].
         verify() if true, "";
         /// Sets [`Options::wear`].
-        wear(wear: Wear) if S::DESCRIPTION.collects(),
+        wear(wear: WearPolicy) if S::DESCRIPTION.collects(),
             "a system that replaces nodes in place spares no blocks";
         /// Sets [`Options::read_cache`].
         read_cache(pages: usize) if S::DESCRIPTION.has_read_cache(),
@@ -164,11 +164,11 @@ impl<S: System> OptionsFor<S> {
             "this system has no commits of many nodes";
     }
 
-    /// Chooses blocks to collect by cost and benefit; see [`Victims::CostBenefit`].
+    /// Chooses blocks to collect by cost and benefit; see [`GcPolicy::CostBenefit`].
     #[must_use]
     pub const fn cost_benefit(mut self) -> Self {
         const { assert!(S::DESCRIPTION.collects(), "this system collects no blocks") };
-        self.options.victims = Victims::CostBenefit;
+        self.options.victims = GcPolicy::CostBenefit;
         self
     }
 
@@ -190,7 +190,7 @@ impl<S: System> OptionsFor<S> {
         }
         if let Some(blocks) = checkpoints {
             assert!(blocks >= 1 && blocks <= CHECKPOINTS_MAX, "checkpoints: 1 to 12 blocks apart");
-            let is_circular = matches!(self.options.wear, Some(Wear::Circular));
+            let is_circular = matches!(self.options.wear, Some(WearPolicy::Circular));
             assert!(!is_circular, "checkpoints are for blocks whose erases are counted");
         }
         let Options { read_cache, write_cache, write_buffer, .. } = self.options;

@@ -35,7 +35,7 @@ pub struct Statistics {
     pub moved_pages: u64,
     /// Erase count of the least erased block that is not bad.
     ///
-    /// `None` if erases are not counted ([`Wear`](crate::Wear)).
+    /// `None` if erases are not counted ([`WearPolicy`](crate::WearPolicy)).
     pub erases_least: Option<u32>,
     /// Mean erase count, rounded down; `None` if erases are not counted.
     pub erases_mean: Option<u32>,

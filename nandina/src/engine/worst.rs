@@ -3,7 +3,7 @@
 //! Engines add to this what only they do.
 
 use super::{Cost, Options};
-use crate::blocks::{Victims, Wear};
+use crate::blocks::{GcPolicy, WearPolicy};
 use crate::gc::{Budget, Extent, SPARE_MOVES};
 use crate::log::WEAK_MAX;
 use crate::log::checkpoint::{self, erases_max};
@@ -19,7 +19,7 @@ pub struct WorstChange<'p> {
     /// Only the end of a session writes one.
     pub ends_sessions: bool,
     pub options: &'p Options,
-    pub wear: Wear,
+    pub wear: WearPolicy,
     /// Each level may be divided by itself.
     pub trims: bool,
     /// Merges of nodes before that.
@@ -79,7 +79,7 @@ impl WorstChange<'_> {
         };
         // Where pages are found by hints, every page of a victim may be looked at.
         let looked_at = match self.options.victims {
-            Victims::Tracked(_) => victims * (block_pages + 1),
+            GcPolicy::Tracked(_) => victims * (block_pages + 1),
             _ => moved,
         };
         let blocks = self.parts.div_ceil(self.extent.block_pages);
@@ -88,7 +88,7 @@ impl WorstChange<'_> {
         let reads = (looked_at + spare_moves) * by_move + way_reads + search + searched + verifies;
         let erases = programs.div_ceil(block_pages) + checkpoint_erases;
         // One more read is that of the erase count of a block whose data may have rested.
-        let looks = u64::from(self.wear == Wear::Circular);
+        let looks = u64::from(self.wear == WearPolicy::Circular);
         let reads = reads + looks + erases * u64::from(self.wear.reads_by_erase());
         Cost { reads, programs, erases }
     }

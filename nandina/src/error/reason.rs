@@ -142,7 +142,7 @@ pub enum BadOption {
     /// [`Description::checkpoints`](crate::store::Description::checkpoints) says which systems
     /// have them.
     NoCheckpoints,
-    /// [`Victims::Tracked`](crate::Victims::Tracked) is for systems that write paths.
+    /// [`GcPolicy::Tracked`](crate::GcPolicy::Tracked) is for systems that write paths.
     TrackedWithoutPaths,
     /// A `read_cache` needs the feature `read-cache` of this library.
     ReadCacheNotBuilt,
@@ -175,7 +175,7 @@ pub enum BadOption {
     WriteBufferTooSmall,
     /// A chip must have fewer than 2^31 pages.
     Pages,
-    /// [`Victims::Tracked`](crate::Victims::Tracked) takes 1 to 64 blocks.
+    /// [`GcPolicy::Tracked`](crate::GcPolicy::Tracked) takes 1 to 64 blocks.
     TrackedBlocks,
     /// Checkpoints need blocks whose erases are counted.
     CheckpointsUncounted,

@@ -22,7 +22,7 @@
 //! forgets those that a cut left unmarked. They are not part of the [`Extent`], so this costs no
 //! capacity. The same holds for the free blocks that are for checkpoints.
 //!
-//! Paths are shared only when pages move together ([`Moves`]).
+//! Paths are shared only when pages move together ([`RelocationMode`]).
 //!
 //! Enough pages are kept free of valid data that each victim gains at least an eighth of a block:
 //! the capacity that is given up bounds the most that one change can cost.
@@ -47,7 +47,8 @@ impl Extent {
 
 /// How the valid pages of a victim are moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Moves {
+#[non_exhaustive]
+pub enum RelocationMode {
     /// The path of a page takes along other pages of the victim.
     ///
     /// These are the pages that the nodes of the path point to.
@@ -59,7 +60,7 @@ pub enum Moves {
     Alone,
 }
 
-impl Moves {
+impl RelocationMode {
     /// The one that is built: without the feature `paper-modes` there is one.
     pub(crate) const fn built(self) -> Self {
         if cfg!(feature = "paper-modes") { self } else { Self::Together }
@@ -133,7 +134,7 @@ impl Budget {
     /// `moved_path`.
     pub fn new(
         extent: &Extent,
-        moves: Moves,
+        moves: RelocationMode,
         height: u8,
         (path_pages, moved_path): (u32, u32),
         inner_nodes: u32,
@@ -167,15 +168,15 @@ mod tests {
     #[test]
     fn most_of_a_large_chip_can_be_valid() {
         let pages = LARGE.block_pages * LARGE.blocks;
-        let mu = Budget::new(&LARGE, Moves::Together, 3, (1, 1), 100);
+        let mu = Budget::new(&LARGE, RelocationMode::Together, 3, (1, 1), 100);
         assert!(mu.limit_pages * 100 / pages >= 80, "{mu:?}");
-        let wandering = Budget::new(&LARGE, Moves::Together, 3, (3, 3), 10);
+        let wandering = Budget::new(&LARGE, RelocationMode::Together, 3, (3, 3), 10);
         assert!(wandering.limit_pages * 100 / pages >= 60, "{wandering:?}");
     }
 
     #[test]
     fn a_chip_without_room_allows_nothing() {
         let extent = Extent { blocks: 2, ..LARGE };
-        assert_eq!(Budget::new(&extent, Moves::Together, 1, (1, 1), 0).limit_pages, 0);
+        assert_eq!(Budget::new(&extent, RelocationMode::Together, 1, (1, 1), 0).limit_pages, 0);
     }
 }

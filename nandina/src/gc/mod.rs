@@ -12,7 +12,7 @@
 mod budget;
 mod idle;
 
-pub use budget::{Budget, Extent, MOVED_ALONG_MAX, Moves, room_to_fail};
+pub use budget::{Budget, Extent, MOVED_ALONG_MAX, RelocationMode, room_to_fail};
 pub use idle::Idle;
 pub use idle::{least, step};
 

@@ -51,7 +51,7 @@ use open::Open;
 use victim::SpareWithHint;
 use weak::Weak;
 
-use crate::blocks::{Blocks, NO_BLOCK, Victims};
+use crate::blocks::{Blocks, GcPolicy, NO_BLOCK};
 use crate::bytes::is_erased;
 use crate::checksum::Sum;
 use crate::error::Fault;
@@ -117,7 +117,7 @@ pub struct Log<'b, F> {
     /// The block table.
     pub blocks: Blocks<'b>,
     verify: bool,
-    victims: Victims,
+    victims: GcPolicy,
     identity: u32,
     sequence: u64,
     /// Failed programs and erases since the last program that succeeded.
@@ -148,7 +148,7 @@ impl<'b, F: Flash> Log<'b, F> {
         medium: Medium,
         frames: Frames<'b>,
         blocks: Blocks<'b>,
-        (verify, victims): (bool, Victims),
+        (verify, victims): (bool, GcPolicy),
     ) -> Self {
         Self {
             chip: Chip::new(flash),

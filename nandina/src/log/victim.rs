@@ -5,7 +5,7 @@
 //! which always does.
 
 use super::Log;
-use crate::blocks::Victims;
+use crate::blocks::GcPolicy;
 use crate::bytes::Bits;
 use crate::checksum;
 use crate::error::Fault;
@@ -64,7 +64,7 @@ const fn hint_bytes(geometry: &Geometry) -> Option<usize> {
 impl<F: Flash> Log<'_, F> {
     /// Whether hints decide which pages may be valid.
     pub const fn follows_hints(&self) -> bool {
-        cfg!(feature = "paper-modes") && matches!(self.victims, Victims::Tracked(_))
+        cfg!(feature = "paper-modes") && matches!(self.victims, GcPolicy::Tracked(_))
     }
 
     /// The block to collect next, of those that gain room.
@@ -74,10 +74,10 @@ impl<F: Flash> Log<'_, F> {
         let active = self.active_block();
         let fewest = self.blocks.victim(active)?;
         #[cfg(feature = "sampled-victims")]
-        if let Victims::Sampled(draws) = self.victims {
+        if let GcPolicy::Sampled(draws) = self.victims {
             return Some(self.sampled(draws, &gains).unwrap_or(fewest));
         }
-        if self.victims == Victims::Fewest && self.blocks.counts_erases() {
+        if self.victims == GcPolicy::Fewest && self.blocks.counts_erases() {
             return Some(fewest);
         }
         // In turn, but only of those that gain about as much as the best: near full, others would
@@ -91,19 +91,19 @@ impl<F: Flash> Log<'_, F> {
             }
             // The rank is the fraction `worth / each`.
             let (worth, each) = match self.victims {
-                Victims::Fewest if valid <= valid_max => return Some(block),
-                Victims::Fewest => continue,
-                Victims::CostBenefit => {
+                GcPolicy::Fewest if valid <= valid_max => return Some(block),
+                GcPolicy::Fewest => continue,
+                GcPolicy::CostBenefit => {
                     let free = u64::from(self.block_pages() - valid);
                     let age = (self.sequence as u32).wrapping_sub(self.blocks.opened_at(block));
                     (free * u64::from(age), valid.into())
                 }
-                Victims::Tracked(_) if self.follows_hints() => {
+                GcPolicy::Tracked(_) if self.follows_hints() => {
                     (self.blocks.superseded_in(block).into(), 1)
                 }
                 _ => continue,
             };
-            let is_tracked = matches!(self.victims, Victims::Tracked(_));
+            let is_tracked = matches!(self.victims, GcPolicy::Tracked(_));
             // Fractions are compared by multiplication: small microcontrollers have no hardware for
             // floating point or division.
             let is_better = best.is_none_or(|(_, other, by)| worth * by >= other * each);

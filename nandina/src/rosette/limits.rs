@@ -6,7 +6,7 @@
 
 use super::READS_MAX;
 use crate::flash::Geometry;
-use crate::gc::{Budget, Extent, Moves};
+use crate::gc::{Budget, Extent, RelocationMode};
 use crate::log::checkpoint;
 
 /// Blocks beside the reserve: a session that is cut leaves one half written.
@@ -32,7 +32,7 @@ pub(super) const fn move_cost(verify: bool, reads_by_erase: u32) -> u32 {
 pub(super) fn budget(block_pages: u32, blocks: u32) -> (Extent, Budget) {
     let extent = Extent { block_pages, blocks: blocks.saturating_sub(SESSION_BLOCKS) };
     // A page moves by itself, without a path.
-    let budget = Budget::new(&extent, Moves::Alone, 1, (1, 1), 0);
+    let budget = Budget::new(&extent, RelocationMode::Alone, 1, (1, 1), 0);
     // A session page that lists suspects is valid, too.
     (extent, budget.without_page())
 }

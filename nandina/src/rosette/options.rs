@@ -8,13 +8,13 @@ use super::leaf::Form;
 use super::order::Order;
 use super::suspects::area_bytes_min;
 use super::{Rosette, limits};
-use crate::blocks::{Blocks, Validity, Victims, Wear};
+use crate::blocks::{Blocks, GcPolicy, LivenessTracking, WearPolicy};
 use crate::engine::{
     Folds, KEY_BYTES_MAX, Options, System, bounded, checkpoints_refused, path_options, unusable,
 };
 use crate::error::{BadOption, OpenError};
 use crate::flash::{Capabilities, Geometry};
-use crate::gc::Moves;
+use crate::gc::RelocationMode;
 use crate::log::Dimensions;
 use crate::log::checkpoint;
 use crate::log::{Frames, layout_of};
@@ -41,8 +41,8 @@ fn buffers(options: &Options) -> usize {
 }
 
 /// How worn blocks are spared.
-pub(super) fn wear_of(options: &Options) -> Wear {
-    options.wear.unwrap_or(Wear::Counted)
+pub(super) fn wear_of(options: &Options) -> WearPolicy {
+    options.wear.unwrap_or(WearPolicy::Counted)
 }
 
 /// The sizes for such a chip and these options, which are in their ranges.
@@ -131,7 +131,7 @@ fn checkpoints_unfit(
     block_pages: u32,
 ) -> Option<BadOption> {
     options.checkpoints?;
-    if let Some(reason) = checkpoints_refused(options, wear_of(options) == Wear::Counted) {
+    if let Some(reason) = checkpoints_refused(options, wear_of(options) == WearPolicy::Counted) {
         return Some(reason);
     }
     let parts = |leaves| parts_for(geometry, options, block_pages, leaves);
@@ -181,11 +181,11 @@ fn refused(geometry: &Geometry, options: &Options) -> Option<BadOption> {
     if let Some(reason) = path_options(options) {
         return Some(reason);
     }
-    let paper_modes = matches!(options.victims, Victims::Tracked(_))
-        || options.moves != Moves::Together
+    let paper_modes = matches!(options.victims, GcPolicy::Tracked(_))
+        || options.moves != RelocationMode::Together
         || options.folds != Folds::Share
         || options.keep_pages.is_some()
-        || options.validity == Validity::Searched;
+        || options.validity == LivenessTracking::Searched;
     if !cfg!(feature = "paper-modes") && paper_modes {
         return Some(BadOption::PaperModesNotBuilt);
     }

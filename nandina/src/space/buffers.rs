@@ -2,7 +2,7 @@
 //!
 //! Nothing is read or written here.
 
-use crate::blocks::{Blocks, Validity, Victims, Wear};
+use crate::blocks::{Blocks, GcPolicy, LivenessTracking, WearPolicy};
 use crate::cache;
 use crate::flash::Geometry;
 use crate::log::Frames;
@@ -22,11 +22,11 @@ pub(crate) struct Buffers {
     /// The size of the write cache, in pages.
     pub writes: usize,
     /// How validity is stored.
-    pub validity: Validity,
+    pub validity: LivenessTracking,
     /// The victim policy.
-    pub victims: Victims,
+    pub victims: GcPolicy,
     /// How erases are spread over the blocks.
-    pub wear: Wear,
+    pub wear: WearPolicy,
     /// Page buffers keep their pages from one operation to the next.
     pub keeps_pages: bool,
     /// Bytes of the mapping table.
@@ -41,9 +41,9 @@ impl Buffers {
         beside: false,
         reads: 0,
         writes: 0,
-        validity: Validity::Marked,
-        victims: Victims::Fewest,
-        wear: Wear::Circular,
+        validity: LivenessTracking::Marked,
+        victims: GcPolicy::Fewest,
+        wear: WearPolicy::Circular,
         keeps_pages: false,
         mapping_bytes: 0,
     };

@@ -5,7 +5,7 @@
 
 use super::Space;
 use super::memory::Memory;
-use crate::blocks::Wear;
+use crate::blocks::WearPolicy;
 use crate::cache::Cached;
 #[cfg(not(feature = "read-cache"))]
 use crate::cache::NoCache;
@@ -190,7 +190,7 @@ pub trait Kind: Sized {
     const GAP: u64 = GAP;
 
     /// How erases are spread over the blocks, if the options do not say.
-    const WEAR: Wear = Wear::Circular;
+    const WEAR: WearPolicy = WearPolicy::Circular;
 
     /// The state of the checkpoints on the chip.
     type Checkpoints: Checkpointing;

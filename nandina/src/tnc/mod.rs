@@ -38,7 +38,7 @@ mod tree;
 
 use core::num::NonZeroU16;
 
-use crate::blocks::Wear;
+use crate::blocks::WearPolicy;
 use crate::gc::Collector;
 use crate::space::{Absent, BuiltCheckpoints, Kind, ReadCache, Space};
 
@@ -58,7 +58,7 @@ pub struct Tnc;
 
 impl Kind for Tnc {
     const KEEPS_PAGES: bool = true;
-    const WEAR: Wear = Wear::Counted;
+    const WEAR: WearPolicy = WearPolicy::Counted;
     const CHECKPOINTS_END_SESSIONS: bool = true;
     type Checkpoints = BuiltCheckpoints;
     type Cache<'b> = ReadCache<'b>;

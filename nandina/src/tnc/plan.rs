@@ -5,7 +5,7 @@ use super::live::Live;
 use super::mount::is_journal;
 use super::room::{Means, Writing};
 use super::{Tnc, TncIndex};
-use crate::blocks::{Validity, Victims, Wear};
+use crate::blocks::{GcPolicy, LivenessTracking, WearPolicy};
 use crate::engine::{
     Cost, Description, KEY_BYTES_MAX, Nodes, Options, Packed, Plan, System, bounded,
     checkpoints_refused, ending_cost, unusable,
@@ -51,8 +51,8 @@ fn page_buffers(options: &Options) -> usize {
     options.page_buffers.unwrap_or(Tnc::DESCRIPTION.buffers_default)
 }
 
-fn wear_of(options: &Options) -> Wear {
-    options.wear.unwrap_or(Wear::Counted)
+fn wear_of(options: &Options) -> WearPolicy {
+    options.wear.unwrap_or(WearPolicy::Counted)
 }
 
 /// Pages of each checkpoint; 0 if there are none.
@@ -103,10 +103,10 @@ pub fn check_options<E>(
     if options.write_cache > 0 {
         return bad(BadOption::NoPaths);
     }
-    if matches!(options.victims, Victims::Tracked(_)) {
+    if matches!(options.victims, GcPolicy::Tracked(_)) {
         return bad(BadOption::TrackedWithoutPaths);
     }
-    if options.validity == Validity::Searched && !options.validity.searches() {
+    if options.validity == LivenessTracking::Searched && !options.validity.searches() {
         return bad(BadOption::PaperModesNotBuilt);
     }
     if options.read_cache > 0 && !cfg!(feature = "read-cache") {
@@ -148,7 +148,7 @@ pub fn check_options<E>(
             leaf_bytes: form.node_bytes,
         });
     }
-    if let Some(reason) = checkpoints_refused(options, wear_of(options) == Wear::Counted) {
+    if let Some(reason) = checkpoints_refused(options, wear_of(options) == WearPolicy::Counted) {
         return bad(reason);
     }
     if options.checkpoints.is_some() && checkpoint_pages(geometry, options, chip.block_pages) == 0 {

@@ -11,7 +11,7 @@ use super::arena::NO_SLOT;
 use super::form::{
     Form, change_nodes, commit_pages, dirty_max, height_max, path_nodes, step_nodes,
 };
-use crate::blocks::Wear;
+use crate::blocks::WearPolicy;
 use crate::error::Fault;
 use crate::flash::Flash;
 use crate::gc::{self, PageOwner};
@@ -88,7 +88,7 @@ pub struct Means {
 /// What determines the chip operations of programs.
 pub struct Writing {
     pub verify: bool,
-    pub wear: Wear,
+    pub wear: WearPolicy,
     /// A checkpoint may have to be made void before a block is opened.
     pub checkpoints: bool,
 }

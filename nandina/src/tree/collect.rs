@@ -10,7 +10,7 @@ use super::TreeIndex;
 use super::edit::{Edit, Emptying};
 use super::path::Path;
 use super::{CheckpointsOf, Placement, WritePolicy, extent_of, node_in, node_mut_in};
-use crate::blocks::Wear;
+use crate::blocks::WearPolicy;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{self, Collector, PageOwner};
@@ -18,7 +18,7 @@ use crate::log::Log;
 use crate::log::checkpoint::voiding_cost;
 use crate::node::SAME_PAGE;
 
-use crate::gc::{MOVED_ALONG_MAX, Moves};
+use crate::gc::{MOVED_ALONG_MAX, RelocationMode};
 use crate::space::{Checkpointing, Kind, RETIRED_MAX};
 
 /// Chip operations to move one page that carries `riders` others along.
@@ -27,7 +27,7 @@ pub(crate) fn move_cost(
     path_pages: u32,
     riders: u32,
     verify: bool,
-    wear: Wear,
+    wear: WearPolicy,
     block_pages: u32,
 ) -> u32 {
     // The page, its way down, nodes displaced from their buffers, and the riders; then erases, and
@@ -73,7 +73,7 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for TreeIndex<'b, F, S> {
     }
 
     fn pages_to_empty(&self, valid: u32, together: bool) -> u32 {
-        let moves = if together { Moves::Together } else { Moves::Alone };
+        let moves = if together { RelocationMode::Together } else { RelocationMode::Alone };
         let extent = self.space.extent();
         let limits = self.limits(&extent, self.state.height(), self.state.inner_nodes());
         moves.pages(valid, S::Kind::moved_path::<S>(&limits), self.state.inner_nodes())
@@ -107,7 +107,7 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for TreeIndex<'b, F, S> {
     }
 
     fn pages_beside(&self) -> u32 {
-        if self.moves() == Moves::Together { MOVED_ALONG_MAX } else { 0 }
+        if self.moves() == RelocationMode::Together { MOVED_ALONG_MAX } else { 0 }
     }
 
     fn write_out(&mut self) -> Result<(), Fault<F::Error>> {
@@ -229,7 +229,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 break;
             }
             if hint.has(index) {
-                let together = (self.moves() == Moves::Together).then_some(victim);
+                let together = (self.moves() == RelocationMode::Together).then_some(victim);
                 match self.move_page(page, together) {
                     // A page that is garbage may be damaged.
                     Err(Fault::Corrupt { .. }) if !self.state.is_in_doubt() => {}

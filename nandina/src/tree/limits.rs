@@ -4,7 +4,7 @@
 
 use super::{Limits, Placement, TreeIndex, WritePolicy};
 use crate::flash::Flash;
-use crate::gc::{Budget, Extent, Moves};
+use crate::gc::{Budget, Extent, RelocationMode};
 use crate::space::Checkpointing;
 
 /// How many pages may be valid, and the tree for which that was computed.
@@ -13,14 +13,14 @@ pub(super) struct PageLimits {
     height: u8,
     inner_nodes: u32,
     /// How pages are to be moved, as set in the options.
-    requested: Moves,
+    requested: RelocationMode,
     /// How pages are moved now.
-    moves: Moves,
+    moves: RelocationMode,
 }
 
 impl PageLimits {
     /// Limits of no tree yet. Pages are to be moved as `requested`.
-    pub fn new(requested: Moves) -> Self {
+    pub fn new(requested: RelocationMode) -> Self {
         let requested = requested.built();
         Self { budget: Budget::default(), height: 0, inner_nodes: 0, requested, moves: requested }
     }
@@ -36,7 +36,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let worn_out = bad_blocks > 0 && bad_blocks > self.space.log.reserve_blocks();
         let PageLimits { height, inner_nodes, requested, .. } = self.page_limits;
         let is_same = (height, inner_nodes) == (self.state.height(), self.state.inner_nodes());
-        if !is_same || worn_out || requested.built() == Moves::Alone {
+        if !is_same || worn_out || requested.built() == RelocationMode::Alone {
             self.set_budget();
         }
         debug_assert!(
@@ -67,8 +67,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         (self.page_limits.height, self.page_limits.inner_nodes) =
             (self.state.height(), self.state.inner_nodes());
         self.page_limits.budget = self.budget_for(self.state.height(), self.state.inner_nodes());
-        if self.moves() == Moves::Alone && self.space.taken_pages() > self.limit_pages() {
-            self.page_limits.moves = Moves::Together;
+        if self.moves() == RelocationMode::Alone && self.space.taken_pages() > self.limit_pages() {
+            self.page_limits.moves = RelocationMode::Together;
             self.page_limits.budget =
                 self.budget_for(self.state.height(), self.state.inner_nodes());
         }
@@ -89,7 +89,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     }
 
     /// How garbage collection moves pages of the tree as it is.
-    pub(super) const fn moves(&self) -> Moves {
+    pub(super) const fn moves(&self) -> RelocationMode {
         self.page_limits.moves.built()
     }
 

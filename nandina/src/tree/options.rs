@@ -2,14 +2,14 @@
 
 use super::split::Separator;
 use super::{Form, HEIGHT_MAX, Placement, WritePolicy, batch};
-use crate::blocks::{TRACKED_MAX, Validity, Victims, Wear};
+use crate::blocks::{GcPolicy, LivenessTracking, TRACKED_MAX, WearPolicy};
 use crate::engine::{
     CHECKPOINTS_MAX, CHIP_PAGES_MAX, Folds, KEY_BYTES_MAX, Options, PAGE_BUFFERS_MAX, bounded,
     checkpoints_refused, unusable,
 };
 use crate::error::{BadOption, OpenError};
 use crate::flash::Geometry;
-use crate::gc::Moves;
+use crate::gc::RelocationMode;
 use crate::log::Dimensions;
 use crate::log::checkpoint::EVERY_MAX;
 use crate::log::{Frames, layout_of};
@@ -30,10 +30,10 @@ impl Options {
         self.page_buffers.unwrap_or(S::DESCRIPTION.buffers_default)
     }
 
-    pub(crate) fn wear_of<S: Placement>(&self) -> Wear {
+    pub(crate) fn wear_of<S: Placement>(&self) -> WearPolicy {
         // A checkpoint stores the count of each block, if blocks are erased.
         let is_stored = self.checkpoints.is_some() && <S::Kind as Kind>::COLLECTS;
-        let unset = if is_stored { Wear::Counted } else { S::Kind::WEAR };
+        let unset = if is_stored { WearPolicy::Counted } else { S::Kind::WEAR };
         self.wear.unwrap_or(unset)
     }
 
@@ -93,8 +93,8 @@ impl Options {
         if let Some(reason) = S::Kind::refuses(self) {
             return bad(reason);
         }
-        let paper_modes = matches!(self.victims, Victims::Tracked(_))
-            || self.moves != Moves::Together
+        let paper_modes = matches!(self.victims, GcPolicy::Tracked(_))
+            || self.moves != RelocationMode::Together
             || self.folds != Folds::Share
             || self.keep_pages.is_some();
         if !cfg!(feature = "paper-modes") && paper_modes {
@@ -103,11 +103,11 @@ impl Options {
         if self.mapping_bytes > MAPPING_BYTES_MAX {
             return bad(BadOption::MappingBytes);
         }
-        if self.validity == Validity::Searched {
+        if self.validity == LivenessTracking::Searched {
             if !self.validity.searches() {
                 return bad(BadOption::PaperModesNotBuilt);
             }
-            let counted = matches!(self.victims, Victims::Tracked(_));
+            let counted = matches!(self.victims, GcPolicy::Tracked(_));
             if self.write_cache > 0 || self.checkpoints.is_some() || counted {
                 return bad(BadOption::NotSearched);
             }
@@ -131,12 +131,13 @@ impl Options {
             return bad(BadOption::WriteBufferTooSmall);
         }
         let layout = layout_of(geometry);
-        if matches!(self.victims, Victims::Tracked(blocks) if !(1..=TRACKED_MAX).contains(&blocks))
+        if matches!(self.victims, GcPolicy::Tracked(blocks) if !(1..=TRACKED_MAX).contains(&blocks))
         {
             return bad(BadOption::TrackedBlocks);
         }
         if self.checkpoints.is_some() {
-            let is_counted = !<S::Kind as Kind>::COLLECTS || self.wear_of::<S>() == Wear::Counted;
+            let is_counted =
+                !<S::Kind as Kind>::COLLECTS || self.wear_of::<S>() == WearPolicy::Counted;
             if let Some(reason) = checkpoints_refused(self, is_counted) {
                 return bad(reason);
             }

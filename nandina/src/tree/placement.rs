@@ -14,12 +14,12 @@ use core::ops::Range;
 use super::TreeIndex;
 use super::cost::Opening;
 use super::path::Path;
-use crate::blocks::Wear;
+use crate::blocks::WearPolicy;
 use crate::cache::Resolve;
 use crate::engine::{Cost, Description, NodeArea, Options, WorstChange};
 use crate::error::{BadOption, Damage, Fault, OpenError};
 use crate::flash::{Flash, Geometry, PageNumber};
-use crate::gc::{Budget, Extent, Moves};
+use crate::gc::{Budget, Extent, RelocationMode};
 use crate::log::checkpoint::{self, Checkpoint};
 use crate::log::{END, Newest, layout_of};
 use crate::node::{Medium, Node, NodeMut, PageLayout, SAME_PAGE, Shape};
@@ -276,7 +276,7 @@ pub struct Limits<'l> {
     /// Pages of a checkpoint, where these lie among the nodes, or 0.
     pub checkpoint_pages: u32,
     /// How garbage collection moves pages.
-    pub moves: Moves,
+    pub moves: RelocationMode,
     /// Places of the mapping table.
     pub mappings: usize,
     /// Height of the tree.
@@ -503,7 +503,7 @@ pub trait WritePolicy: Kind {
     fn refuses(options: &Options) -> Option<BadOption>;
 
     /// Whether the read of an erase count needs a page buffer of its own.
-    fn reads_beside(wear: Wear) -> bool {
+    fn reads_beside(wear: WearPolicy) -> bool {
         let _ = wear;
         false
     }

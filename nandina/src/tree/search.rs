@@ -1,6 +1,6 @@
 //! The valid pages of a block, where only their number is known.
 //!
-//! With [`Validity::Searched`](crate::Validity), each page of a block is searched for from the
+//! With [`LivenessTracking::Searched`](crate::LivenessTracking), each page of a block is searched for from the
 //! root. It is valid if the path of its lowest node's first key ends at it, or passes a parent that
 //! refers to a node by its number (VMTree paper, section 4.4). Nothing is written.
 

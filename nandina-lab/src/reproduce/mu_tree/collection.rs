@@ -4,7 +4,7 @@
 //! cost and benefit. The work is Table 5's, without cache. The paper gives no figures to compare
 //! with.
 
-use nandina::{Moves, Victims};
+use nandina::{GcPolicy, RelocationMode};
 
 use super::{NO_CACHE, PHASES, SYSTEMS, find, setup};
 use crate::LabError;
@@ -18,10 +18,10 @@ use crate::work::Work;
 /// That one chooses the block with the fewest valid pages.
 pub const RUNS: u64 = OTHERS.len() as u64;
 
-const OTHERS: [(&str, Victims); 3] = [
-    ("cost and benefit", Victims::CostBenefit),
-    ("8 blocks tracked, hints", Victims::Tracked(8)),
-    ("64 blocks tracked, hints", Victims::Tracked(64)),
+const OTHERS: [(&str, GcPolicy); 3] = [
+    ("cost and benefit", GcPolicy::CostBenefit),
+    ("8 blocks tracked, hints", GcPolicy::Tracked(8)),
+    ("64 blocks tracked, hints", GcPolicy::Tracked(64)),
 ];
 
 /// `fewest` are the costs of Table 5's run without cache, on the chip `paper`.
@@ -34,7 +34,7 @@ pub fn experiment(
     let mut rows = rows_of("fewest valid pages", fewest)?;
     let mut reads = Vec::new();
     for (name, victims) in OTHERS {
-        let mut setup = setup(paper.profile, NO_CACHE, Moves::Alone);
+        let mut setup = setup(paper.profile, NO_CACHE, RelocationMode::Alone);
         setup.options.victims = victims;
         let runs = run_all(&SYSTEMS, &setup, work, progress)?;
         let costs = runs.into_iter().map(SystemRun::cost).collect::<Result<Vec<_>, _>>()?;

@@ -11,7 +11,7 @@ mod traces;
 
 use nandina::flash::Profile;
 use nandina::flash::profile::{MLC, SLC, TLC};
-use nandina::{Moves, Options};
+use nandina::{Options, RelocationMode};
 
 use super::Reproduction;
 use crate::LabError;
@@ -126,7 +126,7 @@ fn chips() -> [Profile; 3] {
 }
 
 /// The paper's collection moves each page alone. Sizes of keys and values are those of the work.
-fn setup(profile: Profile, caches: Caches, moves: Moves) -> Setup {
+fn setup(profile: Profile, caches: Caches, moves: RelocationMode) -> Setup {
     let options = Options {
         moves,
         read_cache: caches.pages,

@@ -5,7 +5,7 @@
 //! Records are 4-byte keys and 4-byte pointers. Then come ten thousand retrievals, deletions and
 //! insertions each (section 6.1). The same work also runs on other chips.
 
-use nandina::Moves;
+use nandina::RelocationMode;
 use nandina::flash::Profile;
 
 use super::{CACHES, Caches, NO_CACHE, PHASES, SYSTEMS, Scale, chips, collection, find, setup};
@@ -86,7 +86,7 @@ fn chip(profile: Profile, scale: Scale) -> Profile {
 fn costs(
     profile: Profile,
     caches: Caches,
-    moves: Moves,
+    moves: RelocationMode,
     work: &Work,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<SystemCost>, LabError> {
@@ -103,20 +103,20 @@ pub fn experiments(
     let [mlc, others @ ..] = chips().map(|profile| chip(profile, scale));
     let by_cache = CACHES
         .into_iter()
-        .map(|caches| costs(mlc, caches, Moves::Alone, work, progress))
+        .map(|caches| costs(mlc, caches, RelocationMode::Alone, work, progress))
         .collect::<Result<Vec<_>, _>>()?;
-    let together = costs(mlc, NO_CACHE, Moves::Together, work, progress)?;
+    let together = costs(mlc, NO_CACHE, RelocationMode::Together, work, progress)?;
     let mut beyond = Vec::new();
     for (caches, costs) in CACHES.into_iter().zip(&by_cache) {
         beyond.extend(slowest(&format!("mlc {}", caches.name), costs)?);
     }
     for profile in others {
-        let costs = costs(profile, NO_CACHE, Moves::Alone, work, progress)?;
+        let costs = costs(profile, NO_CACHE, RelocationMode::Alone, work, progress)?;
         let config = format!("{} {}", profile.key, NO_CACHE.name);
         beyond.extend(means(&config, &costs)?);
         beyond.extend(slowest(&config, &costs)?);
     }
-    let paper = setup(mlc, NO_CACHE, Moves::Alone);
+    let paper = setup(mlc, NO_CACHE, RelocationMode::Alone);
     let collection = collection::experiment(&paper, &by_cache[0], work, progress)?;
     Ok(vec![
         table_5(&by_cache)?,

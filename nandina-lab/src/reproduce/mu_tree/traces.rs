@@ -1,7 +1,7 @@
 //! Table 4, Figures 8 and 9: the three workloads on both systems. And the slowest operations, wear,
 //! and other chips.
 
-use nandina::Moves;
+use nandina::RelocationMode;
 
 use super::{Caches, NO_CACHE, ONE_PAGE_EACH, SYSTEMS, Scale, chips, setup};
 use crate::LabError;
@@ -81,7 +81,7 @@ pub fn experiments(
     for (chip, profile) in chips().into_iter().enumerate().take(chips_of(scale)) {
         for workload in workloads {
             for caches in [NO_CACHE, ONE_PAGE_EACH] {
-                let setup = setup(profile, caches, Moves::Alone);
+                let setup = setup(profile, caches, RelocationMode::Alone);
                 let config = format!("{} {} {}", profile.key, workload.name, caches.name);
                 let runs = run_all(&SYSTEMS, &setup, &workload.work, progress)?;
                 let refused = runs.iter().find_map(|run| match run {

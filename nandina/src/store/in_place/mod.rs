@@ -22,7 +22,7 @@ use checkpoint::AmongNodes;
 use session_page::Sessions;
 use shadow_pages::{ROOT as ROOT_PAGE, logical_pages};
 
-use crate::blocks::Validity;
+use crate::blocks::LivenessTracking;
 use crate::error::{BadOption, Damage, Fault, OpenError};
 use crate::flash::{Flash, Geometry, PageNumber};
 use crate::gc::Budget;
@@ -165,8 +165,9 @@ impl WritePolicy for InPlace {
     }
 
     fn refuses(options: &Options) -> Option<BadOption> {
-        path_options(options)
-            .or_else(|| (options.validity == Validity::Searched).then_some(BadOption::NotSearched))
+        path_options(options).or_else(|| {
+            (options.validity == LivenessTracking::Searched).then_some(BadOption::NotSearched)
+        })
     }
 
     fn change_cost(bounds: &WorstChange<'_>, _short_pages: u32, _reserve_touched: bool) -> Cost {

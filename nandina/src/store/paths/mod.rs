@@ -13,7 +13,7 @@ pub use mu::Mu;
 pub use mu_star::MuStar;
 pub use wandering::Wandering;
 
-use crate::blocks::Wear;
+use crate::blocks::WearPolicy;
 use crate::cache::{Cache, Staging};
 use crate::engine::{Cost, Options};
 use crate::error::{BadOption, Fault};
@@ -28,7 +28,7 @@ use crate::tree::{Level, Opening, Placement, TreeIndex, WritePolicy, node_mut_in
 impl Kind for Paths {
     const PAGES_COMMIT: bool = false;
     const KEEPS_PAGES: bool = false;
-    const WEAR: Wear = Wear::Counted;
+    const WEAR: WearPolicy = WearPolicy::Counted;
     type Checkpoints = BuiltCheckpoints;
     type Cache<'b> = Cache<'b, Staging<'b>>;
     const CACHES: bool = true;
@@ -176,10 +176,10 @@ impl WritePolicy for Paths {
         None
     }
 
-    fn reads_beside(wear: Wear) -> bool {
+    fn reads_beside(wear: WearPolicy) -> bool {
         // A page buffer may hold the only copy of a node, so the read of an erase count needs one
         // of its own.
-        wear == Wear::Circular
+        wear == WearPolicy::Circular
     }
 
     fn open_cost(opening: &Opening) -> Cost {
