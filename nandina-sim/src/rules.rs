@@ -152,7 +152,7 @@ impl Chip {
         let (number, index) = self.place(page);
         self.check_programs(page, number, index)?;
         let block = &self.blocks[number];
-        if block.programs(index) == 0 {
+        if self.profile.capabilities.in_order && block.programs(index) == 0 {
             return Err(broken(Rule::Overwrite, move || {
                 format!("{page} was to be overwritten, it was not programmed since its erase")
             }));

@@ -125,6 +125,11 @@ fn chips_that_are_programmed_in_any_order_are_overwritten_in_any_order() {
         let main = read(&mut chip, 1);
         assert!((0..200).all(|at| main[at] == if at % 2 == 1 { at as u8 } else { 0xFF }));
     }
+    // Such a program can also be the first one of its page.
+    let mut chip = Chip::new(NOR);
+    chip.overwrite(PageNumber(7), 9, &[0x3C]).unwrap();
+    let main = read(&mut chip, 7);
+    assert!((0..256).all(|at| main[at] == if at == 9 { 0x3C } else { 0xFF }));
     // 30 us and a byte of command, and 2.6 us for each byte.
     let mut chip = Chip::new(NOR);
     program(&mut chip, 0, 0xFF);

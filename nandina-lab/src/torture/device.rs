@@ -19,6 +19,7 @@ pub fn suited<S: System>(mut profile: Profile) -> Profile {
     capabilities.rewrite |= needs.rewrite;
     capabilities.atomic_rewrite |= needs.atomic_rewrite;
     capabilities.overwrite |= needs.overwrite;
+    capabilities.in_order &= !needs.any_order;
     if needs.no_bad_blocks {
         capabilities.bad_blocks_per_mille = 0;
     }

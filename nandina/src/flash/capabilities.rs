@@ -25,6 +25,7 @@ pub struct Capabilities {
     pub atomic_rewrite: bool,
     /// Some bytes of a page can be programmed again after the page (rule 15).
     ///
+    /// Without [`in_order`](Self::in_order) they can also be the first ones that are programmed.
     /// This is allowed as often as [`programs_per_page`](Self::programs_per_page) says. The driver
     /// of a NAND chip sets it only if the chip's ECC survives partial programs: if codewords can be
     /// programmed separately, or the ECC of bytes that are all ones is all ones.
@@ -123,6 +124,8 @@ pub struct Needs {
     pub atomic_rewrite: bool,
     /// Pages of which some bytes can be programmed again.
     pub overwrite: bool,
+    /// Pages of a block that can be programmed in any order.
+    pub any_order: bool,
     /// No block may ever go bad.
     pub no_bad_blocks: bool,
 }
@@ -134,6 +137,7 @@ impl Needs {
         rewrite: false,
         atomic_rewrite: false,
         overwrite: false,
+        any_order: false,
         no_bad_blocks: false,
     };
 
@@ -148,6 +152,7 @@ impl Needs {
                 Some(Missing::AtomicRewrite)
             }
             _ if self.overwrite && !capabilities.overwrite => Some(Missing::Overwrite),
+            _ if self.any_order && capabilities.in_order => Some(Missing::AnyOrder),
             _ if self.no_bad_blocks && capabilities.bad_blocks_per_mille > 0 => {
                 Some(Missing::GoodBlocks)
             }
@@ -173,6 +178,8 @@ pub enum Missing {
     AtomicRewrite,
     /// Bytes of a page cannot be programmed again.
     Overwrite,
+    /// The pages of a block must be programmed in rising order.
+    AnyOrder,
     /// Blocks can go bad.
     GoodBlocks,
 }
@@ -191,6 +198,7 @@ impl fmt::Display for Missing {
             Self::GoodBlocks => {
                 f.write_str("it writes nothing elsewhere, and blocks of the chip can go bad")
             }
+            Self::AnyOrder => f.write_str("it programs pages in any order, the chip cannot"),
             Self::Overwrite => {
                 f.write_str("it programs bytes of a page after the page, the chip cannot")
             }

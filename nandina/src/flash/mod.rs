@@ -59,14 +59,16 @@ pub use profile::{Profile, Timing};
 ///     Where [`Capabilities::atomic_rewrite`] is set as well, a cut or a failure leaves the page as
 ///     it was before or as it was to become, and so it reads ever after. `rewrite` is never called
 ///     without [`Capabilities::rewrite`].
-/// 15. **Overwrite.** Where [`Capabilities::overwrite`] is set, some of the main data of a page may
-///     be programmed again, if the page was programmed since its block was erased. This counts as
-///     one program of the page: NOP (rule 1), falling bits (rule 2), order (rule 3: on a chip with
-///     ordered pages, only the page programmed last in its block) and bad blocks (rule 10) hold for
-///     it. A cut leaves any mixture of old and new bits in those bytes, and so does a failure,
-///     reported as [`ErrorKind::ProgramFailed`]. Those bytes are unstable (rule 6). Nothing else
-///     changes except as rule 13 says. Unlike after rule 6 the page stays readable: where the chip
-///     has an ECC a read may fail, but it succeeds if it is repeated at once. `overwrite` is never
+/// 15. **Overwrite.** Where [`Capabilities::overwrite`] is set, some of the main data of a page
+///     may be programmed again, if the page was programmed since its block was erased. On a
+///     chip without ordered pages (rule 3) it may also be the first program of the page, whose
+///     other bytes then stay blank. It counts as one program of the page: NOP (rule 1), falling
+///     bits (rule 2), order (rule 3: on a chip with ordered pages, only the page programmed
+///     last in its block) and bad blocks (rule 10) hold for it. A cut leaves any mixture of old
+///     and new bits in those bytes, and so does a failure, reported as
+///     [`ErrorKind::ProgramFailed`]. Those bytes are unstable (rule 6). Nothing else changes
+///     except as rule 13 says. Unlike after rule 6 the page stays readable: where the chip has
+///     an ECC a read may fail, but it succeeds if it is repeated at once. `overwrite` is never
 ///     called without [`Capabilities::overwrite`].
 pub trait Flash {
     /// The error of the device. The index passes it to its caller unchanged.
