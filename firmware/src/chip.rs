@@ -240,6 +240,7 @@ impl Flash for Chip<'_> {
             rewrite: self.needs.rewrite,
             atomic_rewrite: self.needs.atomic_rewrite,
             overwrite: self.needs.overwrite,
+            part_reads: false,
             bad_blocks_per_mille: 0,
         }
     }

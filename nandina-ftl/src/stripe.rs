@@ -151,6 +151,7 @@ pub fn stripe_capabilities(chip: &Capabilities, chips: u32) -> Capabilities {
         pairing: Pairing::None,
         rewrite: false,
         overwrite: false,
+        part_reads: false,
         bad_blocks_per_mille: bad,
         ..*chip
     }

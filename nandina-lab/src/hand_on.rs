@@ -59,6 +59,15 @@ macro_rules! hand_on {
         ) -> Result<::nandina::flash::Reading, Self::Error> {
             self.$inner.read(page, main, spare)
         }
+
+        fn read_part(
+            &mut self,
+            page: ::nandina::flash::PageNumber,
+            part: ::core::ops::Range<usize>,
+            main: &mut [u8],
+        ) -> Result<::nandina::flash::Reading, Self::Error> {
+            self.$inner.read_part(page, part, main)
+        }
     };
     (@program $inner:tt) => {
         fn program(

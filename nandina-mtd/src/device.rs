@@ -179,6 +179,7 @@ fn shape(info: &Info, size: u64, page_bytes: u32) -> Result<(Geometry, Capabilit
         atomic_rewrite: false,
         // The kernel does not say whether the ECC survives it.
         overwrite: false,
+        part_reads: false,
         bad_blocks_per_mille: if is_nand { 20 } else { 0 },
     };
     Ok((geometry, capabilities))

@@ -3,6 +3,8 @@
 //! Each checks every rule first, then draws its faults, then takes effect, counts and advances the
 //! clock.
 
+use std::ops::Range;
+
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
 use rand::Rng;
 
@@ -11,6 +13,9 @@ use crate::chip::Stop;
 use crate::faults::{strikes, worst_codeword};
 use crate::unstable::Sensed;
 use crate::{Chip, ChipError, Cut, Tear, checksum};
+
+/// What the bytes are that a read of a part of a page leaves out.
+const NOT_READ: u8 = 0xA5;
 
 /// The outcome of a program, an erase or a rewrite.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -132,6 +137,35 @@ impl Chip {
             let other = random.random_range(0..geometry.pages_per_block);
             self.flip(geometry.page_in(geometry.block_of(page), other), &mut random);
         }
+    }
+
+    /// Reads a page, of which so many bytes are moved, in so many nanoseconds.
+    fn read_at_cost(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        spare: &mut [u8],
+        (bytes, ns): (usize, u64),
+    ) -> Result<Reading, ChipError> {
+        let stop = self.take_stop(false);
+        let gives_up = stop.is_none() && self.gives_up();
+        if self.faults.disturbing_reads > 0 {
+            self.disturb(page);
+        }
+        self.counters.reads += 1;
+        self.counters.bytes_read += bytes as u64;
+        self.time.read_ns += ns;
+        if page != self.next_read {
+            self.time.read_ns += self.profile.timing.random_read_extra_ns;
+        }
+        self.next_read = PageNumber(page.0 + 1);
+        if gives_up {
+            return Err(ChipError::GaveUp);
+        }
+        if let Some(stop) = stop {
+            stop.result(ChipError::GaveUp)?;
+        }
+        self.sense(page, main, spare)
     }
 
     /// Reads a page into `main` and `spare`, as far as its damage permits.
@@ -261,25 +295,29 @@ impl Flash for Chip {
     ) -> Result<Reading, ChipError> {
         self.demand_power()?;
         self.check_page(page, main.len(), spare.len())?;
-        let stop = self.take_stop(false);
-        let gives_up = stop.is_none() && self.gives_up();
-        if self.faults.disturbing_reads > 0 {
-            self.disturb(page);
+        let (bytes, ns) = (main.len() + spare.len(), self.profile.page_read_ns());
+        self.read_at_cost(page, main, spare, (bytes, ns))
+    }
+
+    fn read_part(
+        &mut self,
+        page: PageNumber,
+        part: Range<usize>,
+        main: &mut [u8],
+    ) -> Result<Reading, ChipError> {
+        if !self.profile.capabilities.part_reads {
+            return self.read(page, main, &mut []);
         }
-        self.counters.reads += 1;
-        self.counters.bytes_read += (main.len() + spare.len()) as u64;
-        self.time.read_ns += self.profile.page_read_ns();
-        if page != self.next_read {
-            self.time.read_ns += self.profile.timing.random_read_extra_ns;
-        }
-        self.next_read = PageNumber(page.0 + 1);
-        if gives_up {
-            return Err(ChipError::GaveUp);
-        }
-        if let Some(stop) = stop {
-            stop.result(ChipError::GaveUp)?;
-        }
-        self.sense(page, main, spare)
+        self.demand_power()?;
+        self.check_page(page, main.len(), 0)?;
+        self.check_part(page, &part)?;
+        let timing = &self.profile.timing;
+        let ns = timing.read_ns + part.len() as u64 * timing.read_byte_ns;
+        let reading = self.read_at_cost(page, main, &mut [], (part.len(), ns));
+        // Whoever uses what was not read is to notice.
+        main[..part.start].fill(NOT_READ);
+        main[part.end..].fill(NOT_READ);
+        reading
     }
 
     fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {

@@ -48,6 +48,22 @@ impl Chip {
         Ok(())
     }
 
+    /// Checks the part of `page` that is to be read.
+    pub(crate) fn check_part(
+        &self,
+        page: PageNumber,
+        part: &Range<usize>,
+    ) -> Result<(), ChipError> {
+        let page_bytes = self.profile.geometry.page_bytes as usize;
+        if part.is_empty() || part.end > page_bytes {
+            let (start, end) = (part.start, part.end);
+            return Err(broken(Rule::Bounds, move || {
+                format!("bytes {start} to {end} of {page} were named, a page has {page_bytes}")
+            }));
+        }
+        Ok(())
+    }
+
     pub(crate) fn check_block(&self, block: BlockNumber) -> Result<(), ChipError> {
         let blocks = self.profile.geometry.blocks;
         if block.0 >= blocks {

@@ -81,7 +81,13 @@ impl SparseChip {
 
     const fn capabilities_of(capabilities: Capabilities) -> Capabilities {
         let programs_per_page = Some(1);
-        Capabilities { programs_per_page, rewrite: false, overwrite: false, ..capabilities }
+        Capabilities {
+            programs_per_page,
+            rewrite: false,
+            overwrite: false,
+            part_reads: false,
+            ..capabilities
+        }
     }
 
     /// Counts of the chip's operations since it was made.

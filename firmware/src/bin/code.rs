@@ -70,6 +70,7 @@ impl Flash for Mapped {
             rewrite: needs.rewrite,
             atomic_rewrite: needs.atomic_rewrite,
             overwrite: needs.overwrite,
+            part_reads: false,
             bad_blocks_per_mille: 0,
         }
     }

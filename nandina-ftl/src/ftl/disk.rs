@@ -23,6 +23,7 @@ pub const DISK: Capabilities = Capabilities {
     rewrite: true,
     atomic_rewrite: true,
     overwrite: false,
+    part_reads: false,
     bad_blocks_per_mille: 0,
 };
 

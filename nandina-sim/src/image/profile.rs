@@ -64,6 +64,8 @@ struct CapabilityFields {
     atomic_rewrite: bool,
     #[serde(default)]
     overwrite: bool,
+    #[serde(default)]
+    part_reads: bool,
     bad_blocks_per_mille: u8,
 }
 

@@ -30,6 +30,10 @@ pub struct Capabilities {
     /// of a NAND chip sets it only if the chip's ECC survives partial programs: if codewords can be
     /// programmed separately, or the ECC of bytes that are all ones is all ones.
     pub overwrite: bool,
+    /// A read of a part of a page moves this part alone (rule 16).
+    ///
+    /// Without it such a read moves the whole page, and so costs as much as one.
+    pub part_reads: bool,
     /// Blocks in a thousand that the maker expects to go bad over the chip's life.
     ///
     /// Those that are bad from the factory are included. The index keeps this share of the blocks

@@ -15,6 +15,8 @@ pub use geometry::{BlockNumber, Geometry, PageNumber};
 pub use nor::{NorError, NorLayoutError, NorPages};
 pub use profile::{Profile, Timing};
 
+use core::ops::Range;
+
 /// A raw flash chip, and the media contract.
 ///
 /// The rules are numbered so that errors and tests can cite them.
@@ -70,6 +72,10 @@ pub use profile::{Profile, Timing};
 ///     except as rule 13 says. Unlike after rule 6 the page stays readable: where the chip has
 ///     an ECC a read may fail, but it succeeds if it is repeated at once. `overwrite` is never
 ///     called without [`Capabilities::overwrite`].
+/// 16. **Part reads.** A read may be of a part of the main data of a page. It is one read of that
+///     page, and all that holds for reads holds for it (rules 5, 6, 7, 9 and 12): it may fail
+///     because of bits that are not in the part. Where [`Capabilities::part_reads`] is set, only
+///     the part is moved.
 pub trait Flash {
     /// The error of the device. The index passes it to its caller unchanged.
     type Error: FlashError;
@@ -115,6 +121,24 @@ pub trait Flash {
         main: &mut [u8],
         spare: &mut [u8],
     ) -> Result<Reading, Self::Error>;
+
+    /// Reads a part of the main data of `page` (rule 16).
+    ///
+    /// `main` is [`Geometry::page_bytes`] long, and `part` lies in it and has at least one byte.
+    /// Afterwards these bytes of `main` are those of the page, at their place; what the others are
+    /// is not said. Cost: one page read, and where [`Capabilities::part_reads`] is set the transfer
+    /// of these bytes alone.
+    ///
+    /// Default: reads the whole page.
+    fn read_part(
+        &mut self,
+        page: PageNumber,
+        part: Range<usize>,
+        main: &mut [u8],
+    ) -> Result<Reading, Self::Error> {
+        let _ = part;
+        self.read(page, main, &mut [])
+    }
 
     /// Programs the main data and the start of the spare area of `page`.
     ///
@@ -242,6 +266,15 @@ impl<F: Flash + ?Sized> Flash for &mut F {
         spare: &mut [u8],
     ) -> Result<Reading, Self::Error> {
         (**self).read(page, main, spare)
+    }
+
+    fn read_part(
+        &mut self,
+        page: PageNumber,
+        part: Range<usize>,
+        main: &mut [u8],
+    ) -> Result<Reading, Self::Error> {
+        (**self).read_part(page, part, main)
     }
 
     fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), Self::Error> {

@@ -3,6 +3,8 @@
 //! This needs the feature `embedded-storage`. No byte is written twice between erases, so plain
 //! `NorFlash` suffices, unless a system overwrites: that takes a `MultiwriteNorFlash`.
 
+use core::ops::Range;
+
 use embedded_storage::nor_flash::{MultiwriteNorFlash, NorFlash, NorFlashError, NorFlashErrorKind};
 
 use super::{
@@ -169,6 +171,7 @@ impl<F: NorFlash> Flash for NorPages<F> {
             rewrite: false,
             atomic_rewrite: false,
             overwrite: self.multiwrite,
+            part_reads: true,
             bad_blocks_per_mille: self.bad_blocks_per_mille,
         }
     }
@@ -184,6 +187,20 @@ impl<F: NorFlash> Flash for NorPages<F> {
         _spare: &mut [u8],
     ) -> Result<Reading, Self::Error> {
         self.flash.read(self.offset(page), main).map_err(NorError::Read)?;
+        Ok(Reading::Clean)
+    }
+
+    fn read_part(
+        &mut self,
+        page: PageNumber,
+        part: Range<usize>,
+        main: &mut [u8],
+    ) -> Result<Reading, Self::Error> {
+        // A page is a multiple of the unit of reads.
+        let (start, end) = (part.start / F::READ_SIZE, part.end.div_ceil(F::READ_SIZE));
+        let units = start * F::READ_SIZE..end * F::READ_SIZE;
+        let offset = self.offset(page) + units.start as u32;
+        self.flash.read(offset, &mut main[units]).map_err(NorError::Read)?;
         Ok(Reading::Clean)
     }
 

@@ -9,6 +9,7 @@ use super::{Capabilities, Geometry, Pairing};
 ///
 /// A read or program takes its fixed time plus the transfer of the page over the bus: all of its
 /// main data and all of its spare area, since a controller moves the ECC bytes with every page.
+/// A read of a part of a page, where the chip has such reads, transfers this part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timing {
     /// Nanoseconds of a read, without the transfer.
@@ -126,6 +127,7 @@ const NAND: Capabilities = Capabilities {
     rewrite: false,
     atomic_rewrite: false,
     overwrite: false,
+    part_reads: false,
     bad_blocks_per_mille: 20,
 };
 
@@ -197,6 +199,7 @@ pub const NOR: Profile = Profile {
         programs_per_page: None,
         in_order: false,
         overwrite: true,
+        part_reads: true,
         bad_blocks_per_mille: 0,
         ..NAND
     },

@@ -4,6 +4,7 @@
 //! is read again, the callers decide.
 
 use core::num::Wrapping;
+use core::ops::Range;
 
 use crate::flash::{BlockNumber, Flash, PageNumber, Reading};
 
@@ -42,6 +43,17 @@ impl<F: Flash> Chip<F> {
     ) -> Result<Reading, F::Error> {
         self.operations += 1;
         self.flash.read(page, main, spare)
+    }
+
+    /// Reads part of a page to its place in `main`.
+    pub fn read_part(
+        &mut self,
+        page: PageNumber,
+        part: Range<usize>,
+        main: &mut [u8],
+    ) -> Result<Reading, F::Error> {
+        self.operations += 1;
+        self.flash.read_part(page, part, main)
     }
 
     /// Programs a page.

@@ -606,11 +606,14 @@ impl<'b, F: Flash> Log<'b, F> {
         offset: usize,
         image: Image<'_>,
     ) -> Result<bool, Fault<F::Error>> {
-        if !self.read_beside(page)? {
-            return Ok(false);
+        let (beside, page_bytes) = (self.frames.count(), self.layout().page_bytes());
+        let part = offset..offset + image.bytes(&self.frames).len();
+        let main = &mut self.frames.bytes_mut(beside)[..page_bytes];
+        match self.chip.read_part(page, part.clone(), main) {
+            Ok(_) => Ok(&self.frames.bytes(beside)[part] == image.bytes(&self.frames)),
+            Err(error) if error.kind() == ErrorKind::Uncorrectable => Ok(false),
+            Err(error) => Err(Fault::Device(error)),
         }
-        let bytes = image.bytes(&self.frames);
-        Ok(&self.frames.bytes(self.frames.count())[offset..][..bytes.len()] == bytes)
     }
 
     /// Supersedes `page`, which becomes garbage when the operation commits.
