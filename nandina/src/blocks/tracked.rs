@@ -1,7 +1,7 @@
 //! Counts of the pages of some blocks that were superseded since the mount.
 //!
-//! They serve [`GcPolicy::Tracked`](super::GcPolicy::Tracked) and are entries in the block table. The
-//! choice is made elsewhere.
+//! They serve [`GcPolicy::Tracked`](super::GcPolicy::Tracked) and are entries in the block table.
+//! The choice is made elsewhere.
 
 use crate::bytes::{u16_at, u32_at};
 use crate::flash::BlockNumber;

@@ -6,7 +6,8 @@
 pub enum GcPolicy {
     /// The block with the fewest valid pages.
     ///
-    /// With [`WearPolicy::Circular`](crate::WearPolicy::Circular), the next in turn that gains room.
+    /// With [`WearPolicy::Circular`](crate::WearPolicy::Circular), the next in turn that gains
+    /// room.
     #[default]
     Fewest,
     /// Cost-benefit: the block with the highest (1 - *u*) *a* / 2*u*.

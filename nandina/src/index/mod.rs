@@ -256,9 +256,9 @@ const fn key_size<E>((expected, given): (usize, usize)) -> WriteError<E> {
 /// Bytes of the buffer that an index of system `S` needs on such a chip.
 ///
 /// These are its page buffers, three keys, one bit for each page, and for each block half a byte
-/// and what [`WearPolicy`](crate::WearPolicy) states; with [`Options::verify`] one page buffer more; the caches
-/// and the write buffer that the options request, and what [`GcPolicy`](crate::GcPolicy) states. The
-/// index uses no other memory except the struct itself.
+/// and what [`WearPolicy`](crate::WearPolicy) states; with [`Options::verify`] one page buffer
+/// more; the caches and the write buffer that the options request, and what
+/// [`GcPolicy`](crate::GcPolicy) states. The index uses no other memory except the struct itself.
 ///
 /// Sizes and counts beyond their ranges are reduced to the largest that is allowed: no index can be
 /// opened with them.

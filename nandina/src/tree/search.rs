@@ -1,8 +1,8 @@
 //! The valid pages of a block, where only their number is known.
 //!
-//! With [`LivenessTracking::Searched`](crate::LivenessTracking), each page of a block is searched for from the
-//! root. It is valid if the path of its lowest node's first key ends at it, or passes a parent that
-//! refers to a node by its number (VMTree paper, section 4.4). Nothing is written.
+//! With [`LivenessTracking::Searched`](crate::LivenessTracking), each page of a block is searched
+//! for from the root. It is valid if the path of its lowest node's first key ends at it, or passes
+//! a parent that refers to a node by its number (VMTree paper, section 4.4). Nothing is written.
 
 use super::Placement;
 use super::TreeIndex;

@@ -6,9 +6,9 @@
 //! Every page carries its logical address, the pointer that its parent had for it, and commits the
 //! operation that wrote it if it has one. The newest root is the root. Then, from the level below
 //! it down, the pointers of the nodes above are the logical addresses; they are marked, or searched
-//! for from the root ([`LivenessTracking`](crate::LivenessTracking)). Of the pages that carry such an address, the
-//! newest is the node. A page does not count if it is older than the page whose number is its
-//! logical address: then that number meant another node.
+//! for from the root ([`LivenessTracking`](crate::LivenessTracking)). Of the pages that carry such
+//! an address, the newest is the node. A page does not count if it is older than the page whose
+//! number is its logical address: then that number meant another node.
 //!
 //! Cost: one read of every written page for each level, one more for each node that was moved, and
 //! two for each inner node.
