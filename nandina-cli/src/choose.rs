@@ -4,7 +4,7 @@ use clap::Args;
 use nandina::flash::profile::{self, Profile};
 use nandina_lab::LabError;
 use nandina_lab::layer::{Layer, TransitBuffer};
-use nandina_lab::systems::SYSTEMS;
+use nandina_lab::systems::{SYSTEMS, stack};
 
 /// Returns the chip of this name.
 pub fn device(key: &str) -> Result<Profile, LabError> {
@@ -12,6 +12,23 @@ pub fn device(key: &str) -> Result<Profile, LabError> {
         let known: Vec<_> = profile::PROFILES.iter().map(|profile| profile.key).collect();
         LabError(format!("there is no device '{key}': choose from {}", known.join(", ")))
     })
+}
+
+/// Returns the systems of these names, above each of `layers`; all of them if `keys` is empty.
+///
+/// A B-tree on an FTL of its own (`ipl`, `dipl`) stands on no other one.
+pub fn chosen(
+    keys: &[String],
+    layers: &[Option<Layer>],
+) -> Result<Vec<(&'static str, Option<Layer>)>, LabError> {
+    let on_their_own: Vec<_> = keys.iter().filter_map(|key| stack(key)).collect();
+    let others: Vec<_> = keys.iter().filter(|key| stack(key).is_none()).cloned().collect();
+    let are_stacks = others.is_empty() && !keys.is_empty();
+    let systems = if are_stacks { Vec::new() } else { systems(&others)? };
+    let above = |&layer: &Option<Layer>| systems.iter().map(move |&system| (system, layer));
+    let mut chosen: Vec<_> = layers.iter().flat_map(above).collect();
+    chosen.extend(on_their_own.into_iter().map(|(system, layer)| (system, Some(layer))));
+    Ok(chosen)
 }
 
 /// Returns the systems of these names; all of them if `keys` is empty.

@@ -13,7 +13,7 @@ use nandina_lab::workload::kernel_compile::Parameters;
 use nandina_lab::workload::{by_name, ubifs};
 use nandina_lab::{LabError, input, trace};
 
-use crate::choose::{HybridSettings, device, layers, systems};
+use crate::choose::{HybridSettings, chosen, device, layers};
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 use crate::settings::Settings;
@@ -23,14 +23,15 @@ use crate::workload::{kernel, unpacked};
 
 #[derive(Args)]
 pub struct Compare {
-    /// Systems to run, separated by commas [default: all]
+    /// Systems to run, separated by commas; ipl and dipl are btree on ftl:ipl and ftl:dipl
+    /// [default: all but these]
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
     /// Chip to simulate; `nandina devices` lists them
     #[arg(long, default_value = "mlc")]
     device: String,
     /// FTLs between the systems and the chip, separated by commas: ftl:page, ftl:compact and the
-    /// other mappings, ftl:block, ftl:bast, ftl:fast; none is the chip itself, above which wpcb has
+    /// other mappings, ftl:block, ftl:bast, ftl:fast, ftl:ipl, ftl:dipl; none is the chip itself, above which wpcb has
     /// ftl:fast with a transit buffer of up to 128 blocks
     #[arg(long, value_name = "LAYERS", value_delimiter = ',', default_value = "none")]
     over: Vec<String>,
@@ -115,19 +116,20 @@ impl Compare {
     pub fn run(&self) -> Result<(), LabError> {
         self.check_options()?;
         let profile = device(&self.device)?;
-        let systems = systems(&self.systems)?;
+        let layers = layers(&self.over, self.hybrid, self.op)?;
+        let chosen = chosen(&self.systems, &layers)?;
+        let systems: Vec<_> = chosen.iter().map(|&(system, _)| system).collect();
         let options = self.settings.of(Options::new(1, 0), &systems)?;
         let setup = Setup { profile, options, ram_bytes: self.ram, layer: None };
-        let layers = layers(&self.over, self.hybrid, self.op)?;
         // Work that is certain not to fit is refused before it is made.
-        let fits = |sizes, records| some_can_hold(&systems, &setup, &layers, sizes, records);
+        let fits = |sizes, records| some_can_hold(&chosen, &setup, sizes, records);
         let (mut work, description) = self.work(&fits)?;
         work.idle_steps = self.idle_steps;
         // A trace has nothing random.
         let seed = self.trace.is_none().then_some(self.seed);
-        let progress = Progress::new(work.operations() * (systems.len() * layers.len()) as u64);
+        let progress = Progress::new(work.operations() * chosen.len() as u64);
         let advance = |operations| progress.advance(operations);
-        let result = compare(&systems, &setup, &layers, &work, (description, seed), &advance);
+        let result = compare(&chosen, &setup, &work, (description, seed), &advance);
         progress.finish();
         let comparison = result?;
         if self.json { print_json(&comparison) } else { print(&tables::comparison(&comparison)) }

@@ -96,6 +96,20 @@ fn systems_are_compared_over_ftls_with_the_write_amplification_of_both_apart() {
 }
 
 #[test]
+fn a_b_tree_on_an_ftl_of_its_own_is_compared_by_its_name() {
+    let line = ["compare", "--device", "slc", "--systems", "btree,dipl", "--records", "1000"];
+    let run = json(&[&line[..], &["--over", "ftl:fast", "--json"]].concat());
+    let rows = run["systems"].as_array().unwrap();
+    let names: Vec<_> = rows.iter().map(|row| (&row["system"], &row["ftl"]["layer"])).collect();
+    let (btree, fast, dipl) = ("btree".into(), "ftl:fast".into(), "ftl:dipl".into());
+    assert_eq!(names, [(&btree, &fast), (&btree, &dipl)]);
+    let alone =
+        json(&["compare", "--device", "slc", "--systems", "ipl", "--records", "500", "--json"]);
+    assert_eq!(alone["systems"].as_array().unwrap().len(), 1);
+    assert_eq!(alone["systems"][0]["ftl"]["layer"], "ftl:ipl");
+}
+
+#[test]
 fn layers_that_cannot_be_are_refused_in_a_line() {
     for (line, expected) in [
         ("compare --over ftl:pages", "there is no layer 'ftl:pages': choose from ftl:page, "),

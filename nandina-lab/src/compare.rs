@@ -29,19 +29,35 @@ pub struct Comparison {
     pub refused: Vec<Refusal>,
 }
 
-/// Runs `work` on each of `systems`, two at a time.
+/// A system, and the FTL below it, where `None` is the chip itself.
+pub type Chosen<'k> = (&'k str, Option<Layer>);
+
+/// Runs `work` on each of `systems` above the FTL of the setup, two at a time.
 pub fn run_all(
     systems: &[&str],
     setup: &Setup,
     work: &Work,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<SystemRun>, LabError> {
-    let mut costs = Vec::with_capacity(systems.len());
-    for pair in systems.chunks(2) {
+    let chosen: Vec<Chosen<'_>> = systems.iter().map(|&system| (system, setup.layer)).collect();
+    run_chosen(&chosen, setup, work, progress)
+}
+
+fn run_chosen(
+    chosen: &[Chosen<'_>],
+    setup: &Setup,
+    work: &Work,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Vec<SystemRun>, LabError> {
+    let mut costs = Vec::with_capacity(chosen.len());
+    for pair in chosen.chunks(2) {
         let results: Vec<_> = std::thread::scope(|scope| {
             let runs: Vec<_> = pair
                 .iter()
-                .map(|system| scope.spawn(move || run(system, setup, work, progress)))
+                .map(|&(system, layer)| {
+                    let setup = Setup { layer, ..*setup };
+                    scope.spawn(move || run(system, &setup, work, progress))
+                })
                 .collect();
             runs.into_iter().map(|run| run.join()).collect()
         });
@@ -52,47 +68,40 @@ pub fn run_all(
     Ok(costs)
 }
 
-/// Returns an error if none of `systems` can hold `records` records of these sizes.
+/// Returns an error if none of `chosen` can hold `records` records of these sizes.
 ///
-/// They need to fit above one of `layers`, where `None` is the chip itself. `sizes` are those of a
-/// key and of a value. The check comes before the work is made.
+/// `sizes` are those of a key and of a value. The check comes before the work is made.
 pub fn some_can_hold(
-    systems: &[&str],
+    chosen: &[Chosen<'_>],
     setup: &Setup,
-    layers: &[Option<Layer>],
     sizes: (usize, usize),
     records: u32,
 ) -> Result<(), LabError> {
     let mut refused = Vec::new();
-    for &layer in layers {
-        for system in systems {
-            match refusal(system, &Setup { layer, ..*setup }, sizes, records)? {
-                Some(reason) => refused.push(format!("{}: {reason}", name_of(system, layer))),
-                None => return Ok(()),
-            }
+    for &(system, layer) in chosen {
+        match refusal(system, &Setup { layer, ..*setup }, sizes, records)? {
+            Some(reason) => refused.push(format!("{}: {reason}", name_of(system, layer))),
+            None => return Ok(()),
         }
     }
     Err(LabError(refused.join("; ")))
 }
 
-/// Runs `work` on each of `systems` above each of `layers`, where `None` is the chip itself.
+/// Runs `work` on each of `chosen`.
 ///
 /// `described` is what the work is, and the seed of what is random in it.
 pub fn compare(
-    systems: &[&str],
+    chosen: &[Chosen<'_>],
     setup: &Setup,
-    layers: &[Option<Layer>],
     work: &Work,
     described: (String, Option<u64>),
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Comparison, LabError> {
     let (mut ran, mut refused) = (Vec::new(), Vec::new());
-    for &layer in layers {
-        for run in run_all(systems, &Setup { layer, ..*setup }, work, progress)? {
-            match run {
-                SystemRun::Ran(cost) => ran.push(cost),
-                SystemRun::Refused(refusal) => refused.push(refusal),
-            }
+    for run in run_chosen(chosen, setup, work, progress)? {
+        match run {
+            SystemRun::Ran(cost) => ran.push(cost),
+            SystemRun::Refused(refusal) => refused.push(refusal),
         }
     }
     let (description, seed) = described;

@@ -31,6 +31,15 @@ pub fn is_own(system: &Description) -> bool {
     false
 }
 
+/// The B-trees that the WPCB-tree paper names by the FTL below them: their names, and the FTLs.
+const STACKS: [(&str, &str); 2] = [("ipl", "ftl:ipl"), ("dipl", "ftl:dipl")];
+
+/// The system of this name, and the FTL on which it is that: `btree` on an FTL of its own.
+pub fn stack(name: &str) -> Option<(&'static str, Layer)> {
+    let (_, layer) = STACKS.iter().find(|(stack, _)| *stack == name)?;
+    Some((<BTree as System>::DESCRIPTION.key, Layer::named(layer).ok()?))
+}
+
 /// Buffer blocks of the WPCB-tree, where the chip has eight times as many blocks or more.
 ///
 /// WPCB-tree paper, section 6.2.

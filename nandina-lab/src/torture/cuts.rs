@@ -454,8 +454,11 @@ pub(super) fn uncut<S: System, D: Ground>(device: D, run: CutRun) -> Result<(u64
     // A system that replaces in place collects no block, and searched blocks are not collected when
     // idle.
     let searched = run.options::<S>().validity == LivenessTracking::Searched;
-    // Leaves alone are so few that idle steps may leave nothing to collect.
-    let collected = collected || S::DESCRIPTION.directory;
+    // Leaves alone are so few that idle steps may leave nothing to collect. Above an FTL no room is
+    // kept for blocks that fail, so a journal has more of it, and idle steps are enough.
+    let is_over_ftl = runner.done.ftl.is_some();
+    let collected =
+        collected || S::DESCRIPTION.directory || (is_over_ftl && S::DESCRIPTION.journal);
     let collects = (collected && (idle_moves > 0 || searched)) || S::DESCRIPTION.in_place;
     if !collects || height < 2 || !runner.model.is_empty() {
         return Err(format!(
