@@ -305,12 +305,12 @@ impl Flash for Chip {
         part: Range<usize>,
         main: &mut [u8],
     ) -> Result<Reading, ChipError> {
-        if !self.profile.capabilities.part_reads {
-            return self.read(page, main, &mut []);
-        }
         self.demand_power()?;
         self.check_page(page, main.len(), 0)?;
         self.check_part(page, &part)?;
+        if !self.profile.capabilities.part_reads {
+            return self.read(page, main, &mut []);
+        }
         let timing = &self.profile.timing;
         let ns = timing.read_ns + part.len() as u64 * timing.read_byte_ns;
         let reading = self.read_at_cost(page, main, &mut [], (part.len(), ns));

@@ -93,3 +93,22 @@ fn a_leaf_has_what_its_path_leaves_free() {
         assert!(star.0 <= mu.0 && star.1 < mu.1, "mu {mu:?}, mu-star {star:?}");
     }
 }
+
+#[test]
+fn an_index_that_ascending_keys_have_filled_is_opened() {
+    // Its leaves hold more than half a page, which is all that they can count on.
+    let mut profile = TINY.with_blocks(16);
+    (profile.geometry.page_bytes, profile.geometry.pages_per_block) = (4096, 8);
+    profile.capabilities.bad_blocks_per_mille = 0;
+    let options = Options::new(4, 4);
+    let mut chip = Chip::new(profile);
+    let mut ram = vec![0; ram_needed::<MuStar>(&profile.geometry, &options)];
+    let mut index = Index::<_, MuStar>::format(&mut chip, &options, &mut ram).unwrap();
+    let filled = (0..u32::MAX).find(|key| index.insert(&key.to_be_bytes(), &[7; 4]).is_err());
+    let records = filled.unwrap();
+    assert!(records > 34_000, "only {records} records");
+    let mut index = Index::<_, MuStar>::open(&mut chip, &options, &mut ram).unwrap();
+    assert_eq!(index.len(), records);
+    assert_eq!(index.get(&0u32.to_be_bytes()).unwrap(), Some(&[7; 4][..]));
+    assert_eq!(index.get(&(records - 1).to_be_bytes()).unwrap(), Some(&[7; 4][..]));
+}

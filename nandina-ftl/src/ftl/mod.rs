@@ -264,6 +264,10 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         if given < needed {
             return Err(FtlError::RamTooSmall { needed, given });
         }
+        let (given, most) = (geometry.pages_per_block, u16::MAX.into());
+        if given > most {
+            return Err(FtlError::TooLarge { most, given });
+        }
         let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
         let most = logical_pages_max(&geometry, &capabilities).min(LOGICAL_END);
         if logical_pages > most || block_pages == 0 || logical_pages == 0 {

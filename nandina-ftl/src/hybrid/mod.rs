@@ -303,6 +303,10 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         if given < needed {
             return Err(FtlError::LogBlocks { needed, given });
         }
+        let (given, most) = (geometry.pages_per_block, u16::MAX.into());
+        if given > most {
+            return Err(FtlError::TooLarge { most, given });
+        }
         let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
         let most = logical_pages_max(&geometry, &capabilities, &policy);
         if logical_pages > most || block_pages == 0 || logical_pages == 0 {

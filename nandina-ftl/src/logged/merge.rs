@@ -2,15 +2,16 @@
 //!
 //! Copies count from the program of the last one on, which names the block that they replace. So a
 //! cut leaves the old block or the new one. The old one is erased then. What a cut leaves of it
-//! does not count: each page that it held has a newer copy, also what was trimmed; and what was
-//! torn in it is in a block that the newest merge has replaced, until that is erased.
+//! does not count: each page that it held has a newer copy, also what was trimmed. A torn record in
+//! it is ignored, because the newest merge names the block.
 //!
-//! A merge of [`Scheme::Dipl`] divides a block with too many pages. The lower half is written
+//! A merge of [`Scheme::Dipl`] divides a block with too many pages, unless a page of it may be torn:
+//! that page has to be the newest until its block is replaced. The lower half is written
 //! first, as a merge that replaces nothing: its pages are what they were, in another place. Then
 //! the rest replaces the block.
 
-use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash};
+use nandina::{Damage, Fault};
 
 use super::maps::{Home, Row};
 use super::{Found, Logged, NO_BLOCK, OUT, Scheme};
@@ -27,8 +28,17 @@ impl<F: Flash> Logged<'_, F> {
         change: Change<'_>,
     ) -> Result<(), Fault<F::Error>> {
         let pages = self.copied(block, change, 0).count() as u32;
+        let inside = self.copied(block, change, 0).filter(|&at| self.block_of(at) == Some(block));
+        // Records of a damaged chip may be of more pages than a block has, or of other groups.
+        if pages > self.block_pages || inside.count() != usize::from(self.maps.row(block.0).held) {
+            let page = self.media.page_at(block, 0);
+            return Err(Fault::Corrupt { page, reason: Damage::OtherIndex });
+        }
         let is_full = pages > self.scheme.pages_in(self.block_pages);
-        if self.scheme == Scheme::Dipl && is_full && self.media.blocks.free_blocks(None) > 2 {
+        // The first half would commit while a page that may be torn is not the newest any more.
+        let is_whole = self.settled && !self.media.blocks.is_bad(block);
+        let has_room = self.media.blocks.free_blocks(None) > self.kept_blocks();
+        if self.scheme == Scheme::Dipl && is_full && is_whole && has_room {
             self.copy(block, change, pages / 2, NO_BLOCK)?;
             self.merges.divisions += 1;
         }
@@ -36,6 +46,13 @@ impl<F: Flash> Logged<'_, F> {
         self.merges.blocks += 1;
         self.forget_block(block);
         self.media.free(block)
+    }
+
+    /// Free blocks that no division takes: two, and those that may still go bad.
+    pub(super) fn kept_blocks(&self) -> u32 {
+        let blocks = self.media.geometry().blocks;
+        let most = self.media.flash.capabilities().bad_blocks_max(blocks);
+        2 + most.saturating_sub(self.media.blocks.bad_blocks())
     }
 
     /// The logical pages of a block from `first` on that a merge copies, with its change.

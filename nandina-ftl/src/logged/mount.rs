@@ -4,7 +4,8 @@
 //! times; at all pages of a merge if that is the newest. What does not read the same each time was
 //! never acknowledged: it does not count, and the next one is looked at.
 //!
-//! A block that begins with copies counts once the last of them is there, or anything behind them.
+//! A block that begins with copies counts once the last of them is there. If they are the newest on
+//! the chip without it, the merge was cut; in an older block that copy has faded.
 //! The last copy of the newest merge names the block that it replaced: nothing in that one counts.
 //! If it has a newer copy of a page than another block, a cut came before the other one was erased;
 //! or the block itself is what an erase has left of a merge that did not end. So all its copies are
@@ -26,6 +27,8 @@ use crate::hybrid::label::Kind;
 #[derive(Clone, Copy)]
 enum Item {
     Page(Kind),
+    /// A page of a merge that is not its last.
+    Copy,
     /// The last page of a merge, and the block that it replaces.
     Commit(u32),
     /// A record in this sector.
@@ -36,7 +39,11 @@ impl Item {
     /// What a whole page is.
     const fn of(header: &PageHeader) -> Self {
         let (kind, cause) = Kind::of(header);
-        if cause.commits { Self::Commit(header.erase_count) } else { Self::Page(kind) }
+        match (cause.commits, cause.is_copy) {
+            (true, _) => Self::Commit(header.erase_count),
+            (false, true) => Self::Copy,
+            (false, false) => Self::Page(kind),
+        }
     }
 }
 
@@ -111,6 +118,10 @@ impl<F: Flash> Logged<'_, F> {
         let scan = loop {
             let scan = self.scan(identity, limit, &rejected)?;
             let newest = scan.newest.ok_or(FtlError::Blank)?;
+            if matches!(newest.item, Item::Copy) {
+                limit = self.first_copy(&newest)?;
+                continue;
+            }
             if !self.is_steady(&newest)? {
                 limit = newest.sequence;
                 continue;
@@ -155,9 +166,11 @@ impl<F: Flash> Logged<'_, F> {
         self.forget_all();
         let mut scan = Scan { identity, limit, highest: 0, newest: None, merge: None };
         for block in self.media.blocks.all() {
-            let is_bad = self.media.flash.is_bad(block).map_err(Fault::Device)?;
-            // What is rejected is read for its numbers.
-            if is_bad || self.is_unfinished(block, &mut scan)? || rejected.has(block) {
+            if self.media.flash.is_bad(block).map_err(Fault::Device)? {
+                continue;
+            }
+            if rejected.has(block) {
+                self.note_numbers(block, &mut scan)?;
                 continue;
             }
             // A record can lie before its base page where pages are not in order.
@@ -175,49 +188,42 @@ impl<F: Flash> Logged<'_, F> {
         (is_ours && header.identity == scan.identity).then_some(header)
     }
 
-    /// Whether a block holds copies of a merge that did not end.
-    fn is_unfinished(
-        &mut self,
-        block: BlockNumber,
-        scan: &mut Scan,
-    ) -> Result<bool, Fault<F::Error>> {
-        let mut copies = false;
+    /// The number of the first copy of the merge that `newest` is a copy of: it did not end.
+    ///
+    /// A merge without its last copy is cut only if it is the newest on the chip. Otherwise that
+    /// copy has faded, and the others count.
+    fn first_copy(&mut self, newest: &Newest) -> Result<u64, Fault<F::Error>> {
+        let (block, mut first) = (self.media.block_of(newest.page), newest.sequence);
+        for place in 0..self.block_pages {
+            let Ok(header) = self.media.read(self.media.page_at(block, place), LOG)? else {
+                continue;
+            };
+            if Kind::of(&header).1.is_copy && header.identity == self.media.identity {
+                first = first.min(header.sequence);
+            }
+        }
+        Ok(first)
+    }
+
+    /// Notes the highest number in a block whose pages do not count.
+    fn note_numbers(&mut self, block: BlockNumber, scan: &mut Scan) -> Result<(), Fault<F::Error>> {
         for place in 0..self.block_pages {
             let page = self.media.page_at(block, place);
             match self.media.read(page, LOG)? {
                 Ok(header) => {
-                    let Some(header) = self.ours(header, scan) else { continue };
-                    scan.highest = scan.highest.max(header.sequence);
-                    let cause = Kind::of(&header).1;
-                    if !cause.is_copy && !copies {
-                        return Ok(false);
-                    }
-                    if header.sequence >= scan.limit {
-                        return Ok(true);
-                    }
-                    if !cause.is_copy || cause.commits {
-                        // It may be torn and read otherwise from here on: it has to be looked at.
-                        scan.note(header.sequence, page, Item::of(&header));
-                        return Ok(false);
-                    }
-                    copies = true;
+                    let ours = self.ours(header, scan);
+                    scan.highest = scan.highest.max(ours.map_or(0, |header| header.sequence));
                 }
-                Err(PageFault::Erased) if copies => return Ok(true),
-                Err(PageFault::Erased) if place >= LOST_MAX => return Ok(false),
                 Err(PageFault::Erased | PageFault::Unreadable) => {}
                 Err(_) => {
                     for sector in 0..self.sectors.count {
-                        let Some(record) = self.record_in(page, sector) else { continue };
-                        scan.highest = scan.highest.max(record.sequence);
-                        if record.sequence < scan.limit {
-                            scan.note(record.sequence, page, Item::Sector(sector));
-                            return Ok(false);
-                        }
+                        let record = self.record_in(page, sector);
+                        scan.highest = scan.highest.max(record.map_or(0, |it| it.sequence));
                     }
                 }
             }
         }
-        Ok(copies)
+        Ok(())
     }
 
     /// The record in a sector of the page in page buffer 1.
@@ -247,6 +253,7 @@ impl<F: Flash> Logged<'_, F> {
         scan: &mut Scan,
     ) -> Result<(), FtlError<F::Error>> {
         let (mut blank, mut damaged) = (true, false);
+        let mut lacks_commit = false;
         for place in 0..self.block_pages {
             let page = self.media.page_at(block, place);
             match self.media.read(page, LOG)? {
@@ -260,6 +267,8 @@ impl<F: Flash> Logged<'_, F> {
                         self.change_row(block, |row| row.is_suspect = true);
                         continue;
                     };
+                    let cause = Kind::of(&header).1;
+                    lacks_commit = cause.is_copy && !cause.commits;
                     if pass == 0 {
                         self.take_page(block, place, &header, scan)?;
                     }
@@ -279,6 +288,10 @@ impl<F: Flash> Logged<'_, F> {
             if damaged && pass == 0 {
                 self.change_row(block, |row| row.is_damaged = true);
             }
+        }
+        // The last copy has faded, unless all of them are left of a merge that was cut.
+        if lacks_commit {
+            self.change_row(block, |row| (row.is_suspect, row.is_damaged) = (true, true));
         }
         Ok(())
     }
@@ -378,8 +391,11 @@ impl<F: Flash> Logged<'_, F> {
         {
             return Ok(());
         }
-        // Without a base page what is read is an error.
-        let base = before.map_or(page.0, |home| home.page);
+        // If that page cannot be read, what is read is an error.
+        let pages_per_block = self.media.geometry().pages_per_block;
+        let is_in_block = u32::from(record.base) < pages_per_block;
+        let base = block.0 * pages_per_block + u32::from(record.base);
+        let base = if is_in_block { base } else { page.0 };
         let is_hole = record.change.is_none();
         self.put_home(record.logical, Some(Home { page: base, record: Some(number), is_hole }));
         Ok(())
@@ -439,20 +455,27 @@ impl<F: Flash> Logged<'_, F> {
         Ok(true)
     }
 
-    /// Whether all copies with which a block begins read with the same numbers each time.
+    /// Whether all copies with which a block begins read the same each time.
+    ///
+    /// One that can never be read has faded: it was whole when the next one was programmed.
     fn is_merge_steady(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
         for place in 0..self.block_pages {
             let page = self.media.page_at(block, place);
-            let mut first = None;
-            for _ in 0..LOOKS {
-                let Ok(header) = self.media.read(page, LOG)? else { return Ok(false) };
-                let (cause, sequence) = (Kind::of(&header).1, header.sequence);
-                if !cause.is_copy || *first.get_or_insert((cause, sequence)) != (cause, sequence) {
+            let read = |this: &mut Self| -> Result<_, Fault<F::Error>> {
+                let read = this.media.read(page, LOG)?;
+                Ok(read.map(|header| (Kind::of(&header).1, header.sequence)))
+            };
+            let first = read(self)?;
+            for _ in 1..LOOKS {
+                let again = read(self)?;
+                if first.ok() != again.ok() {
                     return Ok(false);
                 }
             }
-            if first.is_some_and(|(cause, _)| cause.commits) {
-                break;
+            match first {
+                Ok((cause, _)) if cause.is_copy && !cause.commits => {}
+                Ok(_) | Err(PageFault::Erased) => break,
+                Err(_) => {}
             }
         }
         Ok(true)

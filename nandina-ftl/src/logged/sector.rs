@@ -26,10 +26,12 @@ pub(super) mod field {
     pub const SEQUENCE: Range<usize> = 8..14;
     pub const LOGICAL: Range<usize> = 14..18;
     pub const IDENTITY: Range<usize> = 18..22;
+    /// The number of the base page in its block.
+    pub const BASE: Range<usize> = 22..24;
 }
 
 /// Bytes of a sector before the difference.
-pub(super) const HEAD: usize = field::IDENTITY.end;
+pub(super) const HEAD: usize = field::BASE.end;
 
 const MAGIC: u8 = b'L';
 
@@ -41,6 +43,8 @@ const HOLE: u8 = 2;
 pub(super) struct Record {
     pub logical: u32,
     pub sequence: u64,
+    /// The number of its base page in the same block.
+    pub base: u16,
     /// Bytes of the difference from the base page; `None` if the page was trimmed.
     pub change: Option<usize>,
 }
@@ -88,6 +92,7 @@ impl Sectors {
         bytes[field::SEQUENCE].copy_from_slice(&record.sequence.to_le_bytes()[..6]);
         bytes[field::LOGICAL].copy_from_slice(&record.logical.to_le_bytes());
         bytes[field::IDENTITY].copy_from_slice(&identity.to_le_bytes());
+        bytes[field::BASE].copy_from_slice(&record.base.to_le_bytes());
         let used = HEAD + length;
         let sum = Self::checksum(flash, &bytes[..used], place);
         bytes[field::CHECKSUM].copy_from_slice(&sum.to_le_bytes());
@@ -116,8 +121,9 @@ impl Sectors {
             _ => return None,
         };
         let (logical, sequence) = (number(field::LOGICAL) as u32, number(field::SEQUENCE));
+        let base = number(field::BASE) as u16;
         // As in pages: behind such a number there would be no room for others.
-        (sequence < 1 << 47).then_some(Record { logical, sequence, change })
+        (sequence < 1 << 47).then_some(Record { logical, sequence, base, change })
     }
 
     fn checksum<F: Flash>(flash: &mut F, used: &[u8], (page, sector): (PageNumber, u32)) -> u32 {

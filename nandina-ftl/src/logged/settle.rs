@@ -8,8 +8,8 @@
 //! 1. Free blocks that are not blank are erased: what a merge left that did not end, or what an
 //!    erase left. First of all the block that the newest merge replaced: no later merge says that
 //!    it did.
-//! 2. A block where something lies behind what counts is merged, and erased. So is a block of which
-//!    another one has newer pages: its division was cut.
+//! 2. A block where something lies behind what counts is merged, and erased. After these, so is a
+//!    block of which another one has newer pages: its division was cut.
 
 use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash};
@@ -45,9 +45,16 @@ impl<F: Flash> Logged<'_, F> {
             }
         }
         self.media.mark_bad_blocks()?;
+        // What may be torn comes first: it has to be the newest until its block is replaced.
         for block in self.media.blocks.all() {
             let row = self.maps.row(block.0);
-            if row.held > 0 && (row.is_suspect || self.is_torn(block, &row)?) {
+            if row.held > 0 && self.is_torn(block, &row)? {
+                self.merge(block, None)?;
+            }
+        }
+        for block in self.media.blocks.all() {
+            let row = self.maps.row(block.0);
+            if row.held > 0 && row.is_suspect {
                 self.merge(block, None)?;
             }
         }

@@ -111,8 +111,11 @@ impl<F: Flash> Logged<'_, F> {
         self.media.sequence += 1;
         let sequence = self.media.sequence;
         let identity = self.media.identity;
+        let home = self.maps.home(logical);
+        let pages_per_block = self.media.geometry().pages_per_block;
+        let base = home.map_or(0, |home| (home.page % pages_per_block) as u16);
         let bytes = self.media.frames.bytes_mut(LOG);
-        let record = Record { logical, sequence, change };
+        let record = Record { logical, sequence, base, change };
         let used = Sectors::seal(&mut self.media.flash, bytes, &record, identity, (page, sector));
         let again = (sector > 0).then_some((used, self.sectors.range(sector).start as u32));
         bytes[used..].fill(0xFF);
@@ -124,7 +127,6 @@ impl<F: Flash> Logged<'_, F> {
         let (log, filled) = (place as u16 + 1, sector as u16 + 1);
         self.maps.set_row(block.0, Row { last: sequence, next, logs, log, filled, ..row });
         self.media.blocks.set_valid(page, true);
-        let home = self.maps.home(logical);
         let record = Some((place * self.sectors.count + sector) as u16);
         let is_hole = change.is_none();
         self.put_home(logical, home.map(|home| Home { record, is_hole, ..home }));
@@ -170,12 +172,12 @@ impl<F: Flash> Logged<'_, F> {
             return self.candidates(Some(logical)).find_map(|of| self.block_of(of));
         }
         let held = |block: BlockNumber| u32::from(self.maps.row(block.0).held);
-        let free = self.media.blocks.free_blocks(None);
+        let (free, kept) = (self.media.blocks.free_blocks(None), self.kept_blocks());
         let most = self.scheme.pages_in(self.block_pages);
         // The host has used the page beside it: a node that was divided is its neighbour.
         let recent = self.recent.and_then(|recent| self.block_of(recent));
         let has_room = |block: &BlockNumber| {
-            let can_be_divided = free > 2 && held(*block) + 1 < self.block_pages;
+            let can_be_divided = free > kept && held(*block) + 1 < self.block_pages;
             held(*block) < most || can_be_divided
         };
         if let Some(recent) = recent.filter(has_room) {
@@ -183,6 +185,6 @@ impl<F: Flash> Logged<'_, F> {
         }
         let used = self.media.blocks.all().filter(|&block| held(block) > 0);
         let emptiest = used.min_by_key(|&block| held(block));
-        emptiest.filter(|&block| free <= 2 || held(block) < most)
+        emptiest.filter(|&block| free <= kept || held(block) < most)
     }
 }

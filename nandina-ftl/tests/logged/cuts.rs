@@ -160,7 +160,7 @@ fn each_page_is_old_or_new_after_a_cut_anywhere_and_a_second_in_the_recovery() {
 fn each_page_is_old_or_new_after_a_cut_anywhere_where_a_block_fails() {
     let mut first = 0;
     for scheme in SCHEMES {
-        let (program_failures, erase_failures) = (300, 60);
+        let (program_failures, erase_failures) = (400, 200);
         let faults = Faults { program_failures, erase_failures, unstable_pages: 1, ..Faults::NONE };
         first += cut_everywhere(FAILING, scheme, faults, Share::one_in(23)).0;
     }

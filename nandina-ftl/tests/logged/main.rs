@@ -7,6 +7,7 @@
 mod chips;
 mod counts;
 mod cuts;
+mod faded;
 mod host;
 mod model;
 #[path = "../numbers/mod.rs"]

@@ -88,7 +88,7 @@ pub struct Blocks<'b> {
     table: &'b mut [u8],
     wear: WearPolicy,
     ages: bool,
-    // Two bytes each: a block has at most 4,095 pages.
+    // Two bytes each: a block of an index has at most 4,095 pages, one of an FTL 65,535.
     pages_per_block: u16,
     /// The number of pages of a block that are ever programmed.
     safe_pages: u16,

@@ -157,6 +157,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     #[inline]
     fn divides_first(&mut self, path: &Path, merges: &Merges) -> bool {
         S::PACKS
+            && self.state.height() > 1
             && path.count(1) > self.most(1)
             && self.admit(path).is_ok()
             && self.sparse(self.full_levels(path), false, merges).is_none()

@@ -216,8 +216,10 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
         if root.lowest == 0 || root.height > HEIGHT_MAX {
             return Err(Fault::Corrupt { page, reason: Damage::OtherRoot });
         }
-        let most = u64::from(self.space.log.geometry().pages())
-            * self.form().records_that_fit::<S>(1, root.height.max(1)) as u64;
+        let height = root.height.max(1);
+        let leaf_bytes = S::extent(self.space.log.layout().area_bytes(), 1, height).len();
+        let in_leaf = self.form().level::<S>(1, height).shape.capacity(leaf_bytes);
+        let most = u64::from(self.space.log.geometry().pages()) * in_leaf as u64;
         if u64::from(root.records) > most {
             return Err(Fault::Corrupt { page, reason: Damage::TooManyRecords });
         }
