@@ -16,7 +16,7 @@ pub fn device(key: &str) -> Result<Profile, LabError> {
 
 /// Returns the systems of these names, above each of `layers`; all of them if `keys` is empty.
 ///
-/// A B-tree on an FTL of its own (`ipl`, `dipl`) stands on no other one.
+/// `ipl` and `dipl` are B-trees on an FTL of their own, and run on that one alone.
 pub fn chosen(
     keys: &[String],
     layers: &[Option<Layer>],

@@ -3,7 +3,7 @@
 //! No FTL is named here. A host that works through the trait runs on each of them.
 
 use nandina::Idle;
-use nandina::flash::FlashError;
+use nandina::flash::{FlashError, Geometry};
 
 /// Work of an FTL since it was formatted or opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,4 +112,20 @@ pub trait LogicalPages {
 
     /// What was done since it was formatted or opened.
     fn statistics(&self) -> Statistics;
+}
+
+/// The fewest blocks of a chip like this one that `suffice`; `u32::MAX` if no number does.
+///
+/// More blocks suffice where fewer do.
+pub(crate) fn fewest_blocks(geometry: &Geometry, suffice: impl Fn(u32) -> bool) -> u32 {
+    let (mut few, mut enough) = (0, u32::MAX / geometry.pages_per_block.max(1));
+    while enough - few > 1 {
+        let blocks = few + (enough - few) / 2;
+        if suffice(blocks) {
+            enough = blocks;
+        } else {
+            few = blocks;
+        }
+    }
+    if suffice(enough) { enough } else { u32::MAX }
 }

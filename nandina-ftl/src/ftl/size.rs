@@ -9,6 +9,7 @@ use nandina::log::{Frames, GAP, layout_of};
 
 use super::anchors;
 use super::bytes::{REQUEST_PAGES_MAX, SUSPECT_BYTES};
+use crate::logical::fewest_blocks;
 use crate::mapping::Space;
 
 /// Page buffers: one for the page at hand, one for the list of trims.
@@ -100,17 +101,8 @@ pub fn logical_pages_max(geometry: &Geometry, capabilities: &Capabilities) -> u3
 ///
 /// Returns `u32::MAX` if no number suffices.
 pub fn blocks_needed(geometry: &Geometry, capabilities: &Capabilities, logical_pages: u32) -> u32 {
-    let (mut few, mut enough) = (0, u32::MAX / geometry.pages_per_block.max(1));
-    while enough - few > 1 {
-        let blocks = few + (enough - few) / 2;
-        if logical_pages_max(&Geometry { blocks, ..*geometry }, capabilities) >= logical_pages {
-            enough = blocks;
-        } else {
-            few = blocks;
-        }
-    }
-    let most = logical_pages_max(&Geometry { blocks: enough, ..*geometry }, capabilities);
-    if most >= logical_pages { enough } else { u32::MAX }
+    let most = |blocks| logical_pages_max(&Geometry { blocks, ..*geometry }, capabilities);
+    fewest_blocks(geometry, |blocks| most(blocks) >= logical_pages)
 }
 
 /// How many pages may be valid, and how many have to be free.

@@ -11,6 +11,7 @@ use super::maps::Sizes;
 use super::policy::Policy;
 use super::summary::Summary;
 use crate::ftl::bytes::SUSPECT_BYTES;
+use crate::logical::fewest_blocks;
 
 /// Page buffers: the host's page, and the page that is copied.
 pub(super) const FRAMES: usize = 2;
@@ -130,16 +131,7 @@ pub fn blocks_needed<P: Policy>(
     logical_pages: u32,
 ) -> u32 {
     let most = |blocks| logical_pages_max(&Geometry { blocks, ..*geometry }, capabilities, policy);
-    let (mut few, mut enough) = (0, u32::MAX / geometry.pages_per_block.max(1));
-    while enough - few > 1 {
-        let blocks = few + (enough - few) / 2;
-        if most(blocks) >= logical_pages {
-            enough = blocks;
-        } else {
-            few = blocks;
-        }
-    }
-    if most(enough) >= logical_pages { enough } else { u32::MAX }
+    fewest_blocks(geometry, |blocks| most(blocks) >= logical_pages)
 }
 
 /// Sequence numbers that a mount skips.

@@ -5,8 +5,8 @@
 //! does not count: each page that it held has a newer copy, also what was trimmed. A torn record in
 //! it is ignored, because the newest merge names the block.
 //!
-//! A merge of [`Scheme::Dipl`] divides a block with too many pages, unless a page of it may be torn:
-//! that page has to be the newest until its block is replaced. The lower half is written
+//! A merge of [`Scheme::Dipl`] divides a block with too many pages, unless a page of it may be
+//! torn: that page has to be the newest until its block is replaced. The lower half is written
 //! first, as a merge that replaces nothing: its pages are what they were, in another place. Then
 //! the rest replaces the block.
 

@@ -27,9 +27,10 @@
 //!
 //! - A write or a trim that returned `Ok` stays; of one that did not, each page is old or new.
 //! - What was read once stays until it is written again.
-//! - A page that cannot be read any more is an error that names a page, also after it was merged, as
-//!   long as no mount comes in between. A mount cannot know what a faded page held: a logical page
-//!   without a record reads as it was before, or as a hole, and the block counts as unexplained.
+//! - A page that cannot be read any more is an error that names a page, also after it was merged,
+//!   as long as no mount comes in between. A mount cannot know what a faded page held: a logical
+//!   page without a record reads as it was before, or as a hole, and the block counts as
+//!   unexplained.
 //! - A block whose program or erase fails is merged into another one, and marked as bad.
 //! - The free block that was erased least is opened, and a block that was erased nine times less
 //!   than another one is merged, at most one for four erases.

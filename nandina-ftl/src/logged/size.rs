@@ -11,6 +11,7 @@ use super::maps::{LOGICAL_BYTES, ROW_BYTES, block_pages_max};
 use super::sector::Sectors;
 use crate::ftl::FtlError;
 use crate::hybrid::label::LOGICAL_END;
+use crate::logical::fewest_blocks;
 
 /// Page buffers: the page that is read or written, and a log page.
 pub(super) const FRAMES: usize = 2;
@@ -103,14 +104,5 @@ pub fn blocks_needed(
     logical_pages: u32,
 ) -> u32 {
     let most = |blocks| logical_pages_max(&Geometry { blocks, ..*geometry }, capabilities, scheme);
-    let (mut few, mut enough) = (0, u32::MAX / geometry.pages_per_block.max(1));
-    while enough - few > 1 {
-        let blocks = few + (enough - few) / 2;
-        if most(blocks) >= logical_pages {
-            enough = blocks;
-        } else {
-            few = blocks;
-        }
-    }
-    if most(enough) >= logical_pages { enough } else { u32::MAX }
+    fewest_blocks(geometry, |blocks| most(blocks) >= logical_pages)
 }
