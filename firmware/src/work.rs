@@ -30,14 +30,14 @@ const PAGE_BUFFERS: usize =
 const SEED: u32 = 0x6E61_6E64;
 
 /// RAM for nodes, and the children of one, where nodes are changed in RAM: a page has three nodes.
-const ARENA_BYTES: Option<usize> = if System::DESCRIPTION.journal { Some(2_912) } else { None };
-const FANOUT: Option<u16> = if System::DESCRIPTION.journal { Some(16) } else { None };
+const ARENA_BYTES: Option<usize> = if System::DESCRIPTION.has_arena() { Some(2_912) } else { None };
+const FANOUT: Option<u16> = if System::DESCRIPTION.has_arena() { Some(16) } else { None };
 
 /// Leaves of the directory, where there is one: each holds 12 of its 29 records at least.
-const LEAVES: Option<u32> = if System::DESCRIPTION.directory { Some(INSERTS / 12) } else { None };
+const LEAVES: Option<u32> = if System::DESCRIPTION.has_directory() { Some(INSERTS / 12) } else { None };
 
 /// Enough for every system; the actual need is computed and printed.
-pub const RAM_BYTES: usize = match (System::DESCRIPTION.journal, LEAVES) {
+pub const RAM_BYTES: usize = match (System::DESCRIPTION.has_arena(), LEAVES) {
     (true, _) => 6 << 10,
     (false, Some(leaves)) => (3 << 10) + 6 * leaves as usize,
     (false, None) => 4 << 10,

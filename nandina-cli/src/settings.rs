@@ -68,11 +68,11 @@ impl Settings {
         }
         let given: [Given; 6] = [
             ("--victims", self.victims != GcPolicy::Fewest, Description::collects),
-            ("--arena-bytes", self.arena_bytes.is_some(), |system| system.journal),
-            ("--fanout", self.fanout.is_some(), |system| system.journal),
-            ("--journal-pages", self.journal_pages.is_some(), |system| system.journal),
-            ("--commit-step", self.commit_step.is_some(), |system| system.journal),
-            ("--leaves", self.leaves.is_some(), |system| system.directory),
+            ("--arena-bytes", self.arena_bytes.is_some(), |system| system.has_arena()),
+            ("--fanout", self.fanout.is_some(), |system| system.has_arena()),
+            ("--journal-pages", self.journal_pages.is_some(), |system| system.has_arena()),
+            ("--commit-step", self.commit_step.is_some(), |system| system.has_arena()),
+            ("--leaves", self.leaves.is_some(), |system| system.has_directory()),
         ];
         for (option, _, has) in given.into_iter().filter(|(_, is_given, _)| *is_given) {
             let having: Vec<_> =

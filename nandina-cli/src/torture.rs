@@ -122,7 +122,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     // collects nothing.
     let stores = |key: &&str| {
         let stores =
-            |system: &Description| system.checkpoints && system.collects() && !system.journal;
+            |system: &Description| system.checkpoints && system.collects() && !system.replays();
         SYSTEMS.iter().any(|system| system.key == *key && stores(system))
     };
     if narrow && !swarm && (arguments.checkpoints.is_none() || !systems.iter().all(stores)) {

@@ -17,8 +17,8 @@ use core::ops::Range;
 use nandina::flash::Flash;
 use nandina::node::SAME_PAGE;
 use nandina::store::{
-    Description, Halves, Level, Origin, Paths, PlaceFault, Placement, Space, Written, node_in,
-    node_mut_in,
+    Description, Halves, Kind as _, Level, Origin, PageSharing, Paths, PlaceFault, Placement,
+    Space, Written, node_in, node_mut_in,
 };
 
 /// The store. It remembers the lowest level in the page that is being built.
@@ -58,12 +58,12 @@ impl Placement for LeafPairs {
         source: "an example of a store of one's own",
         code: 250,
         buffers_default: 4,
-        writes_paths: true,
+        updates: Paths::UPDATES,
         checkpoints: true,
         ..Description::EMPTY
     };
 
-    const SHARES_PAGES: bool = true;
+    const SHARING: PageSharing = PageSharing::ByLevel;
 
     fn extent(area_bytes: usize, level: u8, height: u8) -> Range<usize> {
         match level {
@@ -112,7 +112,7 @@ impl Placement for LeafPairs {
         }
     }
 
-    fn remove_empty<F: Flash>(&mut self, space: &mut Space<'_, F, Paths>, level: u8) {
+    fn remove_empty<F: Flash>(&mut self, space: &mut Space<'_, F, Paths>, level: u8, _name: u32) {
         if level == 1 {
             let half = space.area_bytes() / 2;
             space.area_mut(PAIR)[half..].fill(0xFF);

@@ -109,7 +109,8 @@ impl Job for Own {
             scanned: scanned.map_err(|error| error.to_string()),
             valid_pages: index.statistics().valid_pages,
             unexplained_pages: index.statistics().unexplained_pages,
-            committed: S::DESCRIPTION.journal && index.flash().counters().programs > self.programs,
+            committed: S::DESCRIPTION.replays()
+                && index.flash().counters().programs > self.programs,
             violations,
         }
     }

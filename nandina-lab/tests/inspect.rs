@@ -119,7 +119,7 @@ fn a_healthy_index_of_every_system_is_whole() {
 
 #[test]
 fn a_healthy_index_is_told_in_full() {
-    for system in SYSTEMS.iter().filter(|system| system.writes_paths) {
+    for system in SYSTEMS.iter().filter(|system| system.root_commits()) {
         for profile in [SMALL, MLC.with_blocks(16)] {
             let mut chip = Chip::new(profile);
             let statistics = fill(system.key, &mut chip, 0..RECORDS).unwrap();
@@ -176,7 +176,7 @@ fn looking_changes_no_byte_even_of_a_chip_that_reads_disturb() {
 
 #[test]
 fn a_torn_index_is_whole_and_shows_what_was_not_finished() {
-    for system in SYSTEMS.iter().filter(|system| system.writes_paths) {
+    for system in SYSTEMS.iter().filter(|system| system.root_commits()) {
         let mut whole = Chip::new(SMALL);
         fill(system.key, &mut whole, 0..RECORDS).unwrap();
         let mut opened = whole.clone();
@@ -204,7 +204,7 @@ fn a_torn_index_is_whole_and_shows_what_was_not_finished() {
 
 #[test]
 fn a_damaged_index_is_told_as_far_as_it_can_be_decoded() {
-    for system in SYSTEMS.iter().filter(|system| system.writes_paths) {
+    for system in SYSTEMS.iter().filter(|system| system.root_commits()) {
         let mut chip = Chip::new(SMALL);
         fill(system.key, &mut chip, 0..RECORDS).unwrap();
         let whole = look(&chip);
@@ -256,7 +256,7 @@ fn a_damaged_index_is_told_as_far_as_it_can_be_decoded() {
 #[test]
 fn a_tree_without_any_root_still_shows_its_pages() {
     let layout = PageLayout::new(512, 64);
-    for system in SYSTEMS.iter().filter(|system| system.writes_paths) {
+    for system in SYSTEMS.iter().filter(|system| system.root_commits()) {
         let mut chip = Chip::new(SMALL);
         fill(system.key, &mut chip, 0..RECORDS).unwrap();
         for page in (0..SMALL.geometry.pages()).map(PageNumber) {

@@ -264,7 +264,7 @@ impl Use<'_> {
                         blocks: geometry.blocks,
                         pages_per_block: geometry.pages_per_block as u16,
                         checkpoints: image != Image::Plain,
-                        appended: S::DESCRIPTION.appends,
+                        appended: S::DESCRIPTION.appends(),
                         atomic: S::DESCRIPTION.needs.atomic_rewrite,
                         replaced: image != Image::Plain && !S::DESCRIPTION.collects(),
                     };

@@ -66,7 +66,7 @@ impl Pages {
     fn find_session(&mut self) -> Result<(), LabError> {
         let is_session = |header: &Header| {
             (header.begins_session() || header.ends_session())
-                && reader_of(header.medium.system).is_some_and(|reader| reader.system.in_place)
+                && reader_of(header.medium.system).is_some_and(|reader| !reader.system.collects())
         };
         let sessions = self.readable().filter(|(_, header)| is_session(header));
         let newest = sessions.max_by_key(|(_, header)| header.sequence);
@@ -80,7 +80,8 @@ impl Pages {
     /// Whether a mount counts a page with this header.
     pub fn counts(&self, header: &Header) -> bool {
         let (gaps, session) = &self.gaps;
-        let in_place = reader_of(header.medium.system).is_some_and(|reader| reader.system.in_place);
+        let in_place =
+            reader_of(header.medium.system).is_some_and(|reader| !reader.system.collects());
         !in_place || gaps.let_count(header, *session)
     }
 
@@ -136,7 +137,7 @@ impl Pages {
     pub fn roots(&self, newest: &Header) -> Vec<PageNumber> {
         let reader = reader_of(newest.medium.system);
         let last =
-            reader.is_none_or(|reader| reader.system.writes_paths || reader.packed.is_some());
+            reader.is_none_or(|reader| reader.system.root_commits() || reader.packed.is_some());
         let mut roots: Vec<_> = self
             .readable()
             .filter(|(_, header)| header.height > 0 && header.identity == newest.identity)

@@ -133,7 +133,9 @@ pub fn walk(pages: &mut Pages, page: PageNumber) -> Result<Walk, LabError> {
         Walker { pages, root, reader, facts, valid: BTreeSet::new(), names: BTreeMap::new() };
     match impossible {
         Some(reason) => walker.lose(page.0, root.height, reason),
-        None if reader.is_some_and(|reader| reader.system.directory) => walker.run_leaves()?,
+        None if reader.is_some_and(|reader| !reader.system.has_inner_nodes()) => {
+            walker.run_leaves()?
+        }
         None if reader.is_some_and(|reader| reader.packed.is_some()) => walker.run_packed(page)?,
         None => walker.run(page.0)?,
     }
@@ -163,7 +165,7 @@ impl Walker<'_> {
     fn run(&mut self, root: u32) -> Result<(), LabError> {
         let Some(reader) = self.reader else { return Ok(()) };
         let height = self.root.height;
-        if reader.system.maps {
+        if reader.system.has_mapping_table() {
             self.find_names(reader)?;
         }
         let mut levels = LevelFacts::of_tree(height);
@@ -184,7 +186,7 @@ impl Walker<'_> {
             let mut bytes = self.pages.bytes(PageNumber(page))?.to_vec();
             let range = (reader.nodes.extent)(&NodeArea::of(&layout, &bytes), level, height);
             let shape = self.shape(level);
-            let shape = if reader.system.appends {
+            let shape = if reader.system.appends() {
                 shape.appended(range.len()).unwrap_or(shape)
             } else {
                 shape
@@ -253,7 +255,7 @@ impl Walker<'_> {
 
     /// The page that holds the node that `pointer` refers to.
     fn place_of(&self, pointer: u32, reader: Reader) -> u32 {
-        if reader.system.in_place && !self.root.medium.atomic {
+        if !reader.system.collects() && !self.root.medium.atomic {
             let twins = [pointer & !1, pointer | 1];
             return twins.into_iter().max_by_key(|&page| self.sequence(page)).unwrap_or(pointer);
         }
@@ -286,7 +288,7 @@ impl Walker<'_> {
             return Some("it belongs to another index");
         }
         // A root is written last: a newer page replaced the one that was meant.
-        let paths = self.reader.is_some_and(|reader| reader.system.writes_paths);
+        let paths = self.reader.is_some_and(|reader| reader.system.root_commits());
         if paths && page != root && header.sequence >= self.root.sequence {
             return Some("the page was written anew since");
         }

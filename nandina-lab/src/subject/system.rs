@@ -47,7 +47,10 @@ impl<S: System> Indexes<S> {
         let with_buffers = |buffers| Options { page_buffers: Some(buffers), ..setup.options };
         let needed = |buffers| ram_needed::<S>(&setup.profile.geometry, &with_buffers(buffers));
         let least = S::DESCRIPTION.buffers_min;
-        if S::DESCRIPTION.directory && setup.options.leaves.is_none() && needed(least) > ram_bytes {
+        if S::DESCRIPTION.has_directory()
+            && setup.options.leaves.is_none()
+            && needed(least) > ram_bytes
+        {
             let with_leaves = |leaves| Options { leaves: Some(leaves), ..with_buffers(least) };
             let fits = |leaves| {
                 ram_needed::<S>(&setup.profile.geometry, &with_leaves(leaves)) <= ram_bytes

@@ -89,7 +89,7 @@ impl CutRun {
         // With a write buffer, and on a chip with a block more, garbage is collected later.
         let Hardships { buffered, changed, .. } = self.hardships;
         // Leaves alone leave little to collect.
-        let later = buffered || changed || S::DESCRIPTION.directory;
+        let later = buffered || changed || !S::DESCRIPTION.has_inner_nodes();
         let rounds = if later { 2 * self.records } else { self.records.div_ceil(3) };
         let step = if later { 1 } else { 3 };
         let again =
@@ -105,7 +105,7 @@ impl CutRun {
             Options { checkpoints, write_buffer, ..Options::new(4, self.value_bytes) };
         if self.hardships.narrow {
             options.mapping_bytes = NARROW_MAPPING_BYTES;
-            options.leaves = S::DESCRIPTION.directory.then_some(NARROW_LEAVES);
+            options.leaves = S::DESCRIPTION.has_directory().then_some(NARROW_LEAVES);
         }
         fitted::<S>(if self.lean {
             Options {
@@ -154,13 +154,13 @@ impl CutRun {
     /// The chip for the run.
     pub fn chip<S: System>(&self, seed: u64) -> Chip {
         let mut geometry = self.geometry::<S>();
-        if S::DESCRIPTION.directory {
+        if !S::DESCRIPTION.has_inner_nodes() {
             geometry.blocks = LEAVES_BLOCKS + u32::from(self.hardships.changed);
             if self.checkpoints.is_some() {
                 geometry.blocks += CHECKPOINT_BLOCKS;
             }
         }
-        if S::DESCRIPTION.journal {
+        if S::DESCRIPTION.replays() {
             geometry.blocks += SETTLED_BLOCKS;
         }
         let mut profile = suited::<S>(Profile { geometry, ..TINY });
@@ -183,7 +183,8 @@ impl CutRun {
         let blocks = blocks + if self.checkpoints.is_some() { CHECKPOINT_BLOCKS } else { 0 };
         // Other options may allow fewer valid pages.
         let blocks = blocks + u32::from(self.hardships.changed);
-        let packs = S::NODES.is_some_and(|nodes| nodes.packs) && self.checkpoints.is_none();
+        let packs =
+            S::NODES.is_some_and(|nodes| nodes.sharing.packs()) && self.checkpoints.is_none();
         let blocks = match self.records {
             _ if !packs => blocks,
             51.. => blocks - LARGE_LEAVES_BLOCKS,

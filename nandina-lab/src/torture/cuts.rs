@@ -191,7 +191,7 @@ impl<D: Ground> Runner<D> {
             // If a chip is too full for `close`, its mount settles it. A mount that collects what a
             // cut wasted may gather nodes in fewer pages, and `close` may commit nodes of a journal
             // to other ones: then the count of that mount is compared with that of the next one.
-            let mut commits = S::DESCRIPTION.journal && options.checkpoints.is_some();
+            let mut commits = S::DESCRIPTION.replays() && options.checkpoints.is_some();
             for _ in 0..MOUNTS_MAX {
                 let mut begun = device.begin(&mut self.room, false).map_err(text)?;
                 let index = Index::<_, S>::open(begun.bus(), &options, &mut self.ram)
@@ -458,8 +458,8 @@ pub(super) fn uncut<S: System, D: Ground>(device: D, run: CutRun) -> Result<(u64
     // kept for blocks that fail, so a journal has more of it, and idle steps are enough.
     let is_over_ftl = runner.done.ftl.is_some();
     let collected =
-        collected || S::DESCRIPTION.directory || (is_over_ftl && S::DESCRIPTION.journal);
-    let collects = (collected && (idle_moves > 0 || searched)) || S::DESCRIPTION.in_place;
+        collected || !S::DESCRIPTION.has_inner_nodes() || (is_over_ftl && S::DESCRIPTION.replays());
+    let collects = (collected && (idle_moves > 0 || searched)) || !S::DESCRIPTION.collects();
     if !collects || height < 2 || !runner.model.is_empty() {
         return Err(format!(
             "the run is too tame: collected {collected}, height {height}, {idle_moves} moves when idle, \
@@ -470,7 +470,7 @@ pub(super) fn uncut<S: System, D: Ground>(device: D, run: CutRun) -> Result<(u64
     if let Some(work) = runner.done.ftl {
         let Statistics { moved, erases, .. } = work.statistics;
         // A system that writes blocks in order leaves an FTL nothing to move.
-        if erases == 0 || (S::DESCRIPTION.in_place && moved == 0) {
+        if erases == 0 || (!S::DESCRIPTION.collects() && moved == 0) {
             return Err(format!(
                 "the run is too tame: the FTL moved {moved} pages, {erases} erases"
             ));

@@ -34,19 +34,18 @@ pub fn suited<S: System>(mut profile: Profile) -> Profile {
 /// They lack what `S` does not have, and get as many page buffers as it needs.
 pub fn fitted<S: System>(options: Options) -> Options {
     let system = S::DESCRIPTION;
-    let paths = system.writes_paths;
+    let paths = system.root_commits();
     // Pages that are counted or staged one by one, or replaced in place, are not searched for.
     let counted = matches!(options.victims, GcPolicy::Tracked(_));
     let staged = options.write_cache > 0 || options.checkpoints.is_some() || counted;
     let checkpoints = options.checkpoints.filter(|_| system.checkpoints);
-    let searched = !(system.in_place || (paths && staged) || checkpoints.is_some());
+    let searched = system.collects() && !(paths && staged) && checkpoints.is_none();
     Options {
         page_buffers: options.page_buffers.map(|buffers| buffers.max(system.buffers_min)),
-        write_cache: if paths { options.write_cache } else { 0 },
+        write_cache: if system.has_write_cache() { options.write_cache } else { 0 },
         checkpoints,
-        // A directory leaves no RAM for these.
-        read_cache: if system.directory { 0 } else { options.read_cache },
-        write_buffer: if system.directory { 0 } else { options.write_buffer },
+        read_cache: if system.has_read_cache() { options.read_cache } else { 0 },
+        write_buffer: if system.has_write_buffer() { options.write_buffer } else { 0 },
         validity: if searched { options.validity } else { LivenessTracking::Marked },
         // Checkpoints are for blocks whose erases are counted.
         wear: options.wear.filter(|_| checkpoints.is_none()),

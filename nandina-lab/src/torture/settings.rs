@@ -203,10 +203,10 @@ impl Settings {
                 options.mapping_bytes = many.random_range(8..600);
             }
         }
-        if S::DESCRIPTION.directory && small.random_bool(0.25) {
+        if S::DESCRIPTION.has_directory() && small.random_bool(0.25) {
             options.leaves = Some(small.random_range(2..60));
         }
-        if S::DESCRIPTION.journal {
+        if S::DESCRIPTION.has_arena() {
             let mut nodes = ChaCha8Rng::seed_from_u64(seed ^ NODES);
             // A node is smaller than a page.
             let node_bytes = profile.geometry.page_bytes as usize + 16;

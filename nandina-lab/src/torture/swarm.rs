@@ -272,7 +272,7 @@ impl<D: Ground> Life<D> {
     /// The options and the random numbers of the episode stay as they are.
     fn open_with_less_mapping_bytes<S: System>(&mut self) -> Result<(), String> {
         let mut apart = self.random.clone();
-        if !S::DESCRIPTION.maps || apart.random_range(0..4) > 0 {
+        if !S::DESCRIPTION.has_mapping_table() || apart.random_range(0..4) > 0 {
             return Ok(());
         }
         let mapping_bytes = apart.random_range(0..self.settings.options.mapping_bytes);

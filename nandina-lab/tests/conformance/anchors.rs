@@ -64,7 +64,11 @@ struct Twofold {
 
 impl Check for Twofold {
     fn concerns(&self, system: &Description) -> bool {
-        if self.every.is_some() { system.checkpoints && system.collects() } else { system.appends }
+        if self.every.is_some() {
+            system.checkpoints && system.collects()
+        } else {
+            system.appends()
+        }
     }
 
     /// More and more changes come before the cut, so that each of the next programs is once that of

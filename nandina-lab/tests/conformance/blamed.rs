@@ -30,7 +30,7 @@ impl Blamed {
             let mut frame = [&*main, &spare[..HEADER_BYTES]].concat();
             match (self.0, layout.open(&frame)) {
                 (Harm::Checksum, _) => spare[8] ^= 1,
-                (Harm::Count, Ok(header)) if header.lowest > 0 && !S::DESCRIPTION.appends => {
+                (Harm::Count, Ok(header)) if header.lowest > 0 && !S::DESCRIPTION.appends() => {
                     let extent = extent_in::<S>(&layout, &frame, header.lowest, height);
                     frame[extent.start..extent.start + 2].fill(0xFF);
                     layout.reseal(&mut frame, &header);
@@ -168,7 +168,7 @@ impl Check for Blamed {
             self.0
         );
         // Where the newest page of a range is lost, an older one is read: the mount flags that.
-        let counts_newest = S::DESCRIPTION.has_mapping_table() || S::DESCRIPTION.directory;
+        let counts_newest = S::DESCRIPTION.newest_counts();
         let reported = if counts_newest { reads.max(flagged) } else { reads };
         if harmed == 0 || reported > 100 { Ok(()) } else { Err("too few errors".into()) }
     }
@@ -194,7 +194,7 @@ impl Check for BlamedPairs {
         let mut chip = Chip::new(case.profile);
         let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
         // Leaves that take a page nearly alone are few.
-        for number in 0..if nodes_of::<S>().packs { 600 } else { 300 } {
+        for number in 0..if nodes_of::<S>().sharing.packs() { 600 } else { 300 } {
             let mut pairs = index.pairs(4).map_err(text)?;
             pairs.insert(&key(number % 30), &key(number)).map_err(text)?;
         }
@@ -205,7 +205,7 @@ impl Check for BlamedPairs {
             chip.corrupt_page(page, |main, spare| {
                 let frame = [&*main, &spare[..HEADER_BYTES]].concat();
                 // A page that also holds the root stays intact, so that the index opens.
-                let is_leaf = |height| height == 0 || !S::DESCRIPTION.writes_paths;
+                let is_leaf = |height| height == 0 || !S::DESCRIPTION.root_commits();
                 if layout.open(&frame).is_ok_and(|it| it.lowest == 1 && is_leaf(it.height)) {
                     leaves.push(page);
                     spare[8] ^= 1;
@@ -216,7 +216,7 @@ impl Check for BlamedPairs {
             Ok(index) => index,
             Err(OpenError::Corrupt { page, .. }) if leaves.contains(&page) => return Ok(()),
             // No page is left of a system that has only leaves.
-            Err(OpenError::NotNandina) if S::DESCRIPTION.directory => return Ok(()),
+            Err(OpenError::NotNandina) if !S::DESCRIPTION.has_inner_nodes() => return Ok(()),
             Err(error) => return Err(text(error)),
         };
         let mut failed = 0;

@@ -177,7 +177,7 @@ struct FullChip;
 
 impl Check for FullChip {
     fn concerns(&self, system: &Description) -> bool {
-        has_write_buffer(system)
+        system.has_write_buffer()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -256,7 +256,7 @@ struct Bounds;
 
 impl Check for Bounds {
     fn concerns(&self, system: &Description) -> bool {
-        has_write_buffer(system)
+        system.has_write_buffer()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -316,7 +316,7 @@ struct Settings;
 
 impl Check for Settings {
     fn concerns(&self, system: &Description) -> bool {
-        has_write_buffer(system)
+        system.has_write_buffer()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -352,7 +352,7 @@ struct Halfway;
 impl Check for Halfway {
     fn concerns(&self, system: &Description) -> bool {
         // The others return to an older state of the leaf.
-        system.writes_paths
+        system.root_commits()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -388,7 +388,7 @@ impl Check for Halfway {
             }
         }
         // A page that holds a whole path holds the root as well, which an older page replaces.
-        let is_leaf_alone = !nodes_of::<S>().shares_pages;
+        let is_leaf_alone = !nodes_of::<S>().sharing.shares();
         if tried > 0 || !is_leaf_alone { Ok(()) } else { Err("no leaf was damaged".into()) }
     }
 }
@@ -464,7 +464,7 @@ impl DeviceGaveUpAtAFullBuffer {
 
 impl Check for DeviceGaveUpAtAFullBuffer {
     fn concerns(&self, system: &Description) -> bool {
-        has_write_buffer(system)
+        system.has_write_buffer()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

@@ -35,7 +35,7 @@ fn refill<S: System>(write_buffer: usize, records: u32) -> Result<(u64, u64), St
         let programs = written(index.flash().counters()) - before;
         let pages = u64::from(statistics.valid_pages);
         // Where a path lies in one page, each page has a leaf; else each node has a page.
-        let shared = nodes_of::<S>().shares_pages;
+        let shared = nodes_of::<S>().sharing.shares();
         let inner_nodes = u64::from(statistics.inner_nodes);
         Ok((programs, if shared { pages } else { pages - inner_nodes }))
     })
@@ -52,7 +52,7 @@ struct Clustered;
 
 impl Check for Clustered {
     fn concerns(&self, system: &Description) -> bool {
-        has_write_buffer(system)
+        system.has_write_buffer()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -62,7 +62,7 @@ impl Check for Clustered {
         let (with, leaves) = refill::<S>(40, records)?;
         println!("{}: {without} programs, {with} for {leaves} leaves", S::DESCRIPTION.key);
         // Exact where a leaf always costs the same.
-        let alike = S::DESCRIPTION.writes_paths && !nodes_of::<S>().packs;
+        let alike = S::DESCRIPTION.root_commits() && !nodes_of::<S>().sharing.packs();
         if alike && with * u64::from(records) != without * leaves || with * 5 > without {
             return Err(format!(
                 "{with} programs for {leaves} leaves, {without} for {records} records"
@@ -108,7 +108,7 @@ fn random_inserts_cost_what_the_vmtree_paper_says() {
         println!("{}: {programs:?} programs an insert", system.key);
         let [Some(without), Some(one), Some(four)] = programs else { continue };
         ran += 1;
-        if system.journal {
+        if system.replays() {
             let spared = [one, four].map(|programs| without - programs);
             let in_bounds = spared.iter().all(|pages| (0.95..1.05).contains(pages));
             assert!(in_bounds, "{}: {spared:?} programs less an insert", system.key);

@@ -206,7 +206,7 @@ struct FailingFlush;
 
 impl Check for FailingFlush {
     fn concerns(&self, system: &Description) -> bool {
-        has_write_buffer(system)
+        system.has_write_buffer()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -241,7 +241,7 @@ impl Check for FailingFlush {
             compare(&mut index, &model)?;
         }
         // Where an update is one program, fewer flushes have that many.
-        let least = if S::DESCRIPTION.writes_paths { 15 } else { 10 };
+        let least = if S::DESCRIPTION.root_commits() { 15 } else { 10 };
         if failures > least { Ok(()) } else { Err(format!("only {failures} flushes failed")) }
     }
 }
@@ -286,7 +286,7 @@ struct RefusedWithItsFlush {
 
 impl Check for RefusedWithItsFlush {
     fn concerns(&self, system: &Description) -> bool {
-        system.collects() && has_write_buffer(system)
+        system.collects() && system.has_write_buffer()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -295,7 +295,7 @@ impl Check for RefusedWithItsFlush {
             let mut case = case((1, 0, 0));
             case.profile.capabilities.bad_blocks_per_mille = 60;
             case.options.write_buffer_changes = Some(4);
-            if S::DESCRIPTION.journal {
+            if S::DESCRIPTION.replays() {
                 // With fewer blocks or more, or with a journal of one page, no flush is refused.
                 case.profile.geometry.blocks = 24;
                 case.options.journal_pages = Some(4);
@@ -344,7 +344,7 @@ impl Check for RefusedWithItsFlush {
         }
         println!("{}: {refused_when_due} refused when due", S::DESCRIPTION.key);
         // Where pages are kept for each inner node, nothing waits any more on a chip so worn.
-        let waits = !nodes_of::<S>().packs;
+        let waits = !nodes_of::<S>().sharing.packs();
         if refused_when_due > 0 || !waits { Ok(()) } else { Err("no due flush was refused".into()) }
     }
 }

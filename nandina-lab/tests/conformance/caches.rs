@@ -26,7 +26,7 @@ struct Equal;
 
 impl Check for Equal {
     fn concerns(&self, system: &Description) -> bool {
-        system.writes_paths
+        system.has_write_cache()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -87,7 +87,7 @@ struct CutAnywhere;
 
 impl Check for CutAnywhere {
     fn concerns(&self, system: &Description) -> bool {
-        system.writes_paths
+        system.has_write_cache()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -177,7 +177,7 @@ struct Saves;
 
 impl Check for Saves {
     fn concerns(&self, system: &Description) -> bool {
-        system.writes_paths
+        system.has_write_cache()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

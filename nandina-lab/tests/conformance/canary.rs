@@ -99,8 +99,13 @@ macro_rules! canary {
                 self.state().0.pass(space, level, page);
             }
 
-            fn remove_empty<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: u8) {
-                self.state().0.remove_empty(space, level);
+            fn remove_empty<F: Flash>(
+                &mut self,
+                space: &mut Space<'_, F, Self::Kind>,
+                level: u8,
+                name: u32,
+            ) {
+                self.state().0.remove_empty(space, level, name);
             }
 
             fn write<F: Flash>(

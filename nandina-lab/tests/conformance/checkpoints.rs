@@ -488,7 +488,7 @@ impl Check for Growing {
             }
         }
         // An index of leaves only has no inner nodes to split.
-        let high_least = if S::DESCRIPTION.directory { 2 } else { 3 };
+        let high_least = if S::DESCRIPTION.has_inner_nodes() { 3 } else { 2 };
         if high < high_least || from_checkpoints < 20 {
             return Err(format!("height {high}, {from_checkpoints} mounts from checkpoints"));
         }

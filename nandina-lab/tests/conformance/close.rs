@@ -46,7 +46,7 @@ impl Check for Closed {
             // With a checkpoint, its page and that of an anchor, and the erases of their blocks;
             // where there is a journal, a commit.
             let most = match (checkpoints, S::DESCRIPTION.checkpoints_at_close) {
-                (Some(_), true) if S::DESCRIPTION.journal => 12,
+                (Some(_), true) if S::DESCRIPTION.replays() => 12,
                 (Some(_), true) => 4,
                 _ => 2,
             };

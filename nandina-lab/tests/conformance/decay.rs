@@ -73,7 +73,7 @@ impl Check for OneChangeFollowsFromAnother {
         for life in lives {
             let checkpoints = (life % 3 > 0).then_some(4);
             // A mount of a system with a journal commits, which takes blocks as well.
-            let commits = checkpoints.is_some() && S::DESCRIPTION.journal;
+            let commits = checkpoints.is_some() && S::DESCRIPTION.replays();
             let blocks = 11 + 3 * (life / 3 % 3) as u32 + if commits { 4 } else { 0 };
             let page_bytes = 256;
             let geometry = Geometry { blocks, pages_per_block: 3, page_bytes, spare_bytes: 16 };

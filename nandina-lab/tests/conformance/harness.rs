@@ -31,11 +31,6 @@ pub const fn is_log(system: &Description) -> bool {
     system.collects()
 }
 
-/// Whether an index can have a write buffer.
-pub const fn has_write_buffer(system: &Description) -> bool {
-    !system.directory
-}
-
 /// Runs `check` for every system of the registry.
 ///
 /// With `NANDINA_SYSTEM` set to the key of a system, for that one alone; tables of all then differ.

@@ -83,7 +83,7 @@ impl Check for Damaged {
             }
         }
         // Where the newest leaves own the keys, most damage is flagged and not refused.
-        let noticed = if S::DESCRIPTION.directory { flagged } else { refused };
+        let noticed = if S::DESCRIPTION.has_inner_nodes() { refused } else { flagged };
         if opened == 0 || noticed == 0 {
             return Err(format!("{opened} opened, {refused} refused and {flagged} flagged"));
         }
@@ -191,7 +191,7 @@ struct PointersMoved;
 
 impl Check for PointersMoved {
     fn concerns(&self, system: &Description) -> bool {
-        system.appends
+        system.appends()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -274,7 +274,7 @@ const VALUE: usize = 200;
 impl Check for ManyWays {
     fn concerns(&self, system: &Description) -> bool {
         // The trees lie in a checkpoint.
-        system.writes_paths
+        system.root_commits()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

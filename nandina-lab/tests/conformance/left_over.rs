@@ -72,7 +72,7 @@ impl LeftOver {
         let capabilities = Capabilities { in_order: false, ..TINY.capabilities };
         let mut case = Case::new(Profile { geometry, capabilities, ..TINY });
         (case.options.verify, case.options.checkpoints) = (true, self.checkpoints);
-        if S::DESCRIPTION.journal {
+        if S::DESCRIPTION.replays() {
             // A commit in each block or two.
             case.options.journal_pages = Some(12);
         }

@@ -68,7 +68,7 @@ impl Under {
                 model.insert(key(number).to_vec(), value(number, turn).to_vec());
             }
             // Inner nodes that stay in RAM are not read: more lookups disturb as much.
-            let lookups = if S::DESCRIPTION.journal { 5 * self.lookups } else { self.lookups };
+            let lookups = if S::DESCRIPTION.replays() { 5 * self.lookups } else { self.lookups };
             for lookup in 0..lookups {
                 let number = (turn + lookup * 41) % 401;
                 let found = index.get(&key(number)).map_err(text)?;
@@ -247,7 +247,7 @@ impl Check for OneDeadPage {
         let valid_pages = index.statistics().valid_pages;
         drop(index);
         let roots = newest_first(&chip);
-        let counts_newest = S::DESCRIPTION.has_mapping_table() || S::DESCRIPTION.directory;
+        let counts_newest = S::DESCRIPTION.newest_counts();
         let (mut dead, mut last_pages, mut noticed) = (0, 0, 0);
         for page in (0..case.profile.geometry.pages()).map(PageNumber) {
             let image = &chip;
@@ -258,7 +258,7 @@ impl Check for OneDeadPage {
             };
             let told = index.statistics().unexplained_pages > 0;
             // A dead page of a journal takes its changes along, which the mount reports.
-            let lacks_changes = S::DESCRIPTION.appends || S::DESCRIPTION.journal;
+            let lacks_changes = S::DESCRIPTION.appends() || S::DESCRIPTION.replays();
             if index.len() < 600 && !(lacks_changes && told) {
                 // The very last page: a dead one looks like one that was torn before it was
                 // acknowledged, and the previous state is the right one to open.
@@ -277,7 +277,7 @@ impl Check for OneDeadPage {
                     // other pages of its block were written after it, the damage is reported; the
                     // last one looks torn.
                     Ok(_) if counts_newest && (told || is_last) => dead += 1,
-                    Ok(None) if S::DESCRIPTION.journal && told => absent += 1,
+                    Ok(None) if S::DESCRIPTION.replays() && told => absent += 1,
                     other => return Err(format!("{page}: get of {number} answers {other:?}")),
                 }
             }
@@ -300,10 +300,10 @@ impl Check for OneDeadPage {
         // An older page of a leaf lacks only what the dead one changed, so few records are lost. But
         // each needed page is missed, unless it is the last of its block.
         let blocks = case.profile.geometry.blocks;
-        let is_missed = if S::DESCRIPTION.directory {
-            noticed + last_pages + blocks >= valid_pages
-        } else {
+        let is_missed = if S::DESCRIPTION.has_inner_nodes() {
             dead > 100
+        } else {
+            noticed + last_pages + blocks >= valid_pages
         };
         if is_missed && dead > 0 && last_pages <= 1 {
             Ok(())

@@ -211,7 +211,7 @@ struct OtherMovesBuffered;
 
 impl Check for OtherMovesBuffered {
     fn concerns(&self, system: &Description) -> bool {
-        is_log(system) && has_write_buffer(system)
+        is_log(system) && system.has_write_buffer()
     }
 
     /// The limit is another one whenever the index begins to move pages as it was asked to.
@@ -308,7 +308,7 @@ impl DueRemovals {
 
 impl Check for DueRemovals {
     fn concerns(&self, system: &Description) -> bool {
-        is_log(system) && has_write_buffer(system)
+        is_log(system) && system.has_write_buffer()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -324,7 +324,7 @@ impl Check for DueRemovals {
         let fewer = fill::<S>(&mut chip, &alone.options, &mut ram)?;
         let records = fill::<S>(&mut chip, &full.options, &mut ram)?;
         // Where a path is one page or two, and in `tnc`, the limit is the same.
-        let has_paths = (nodes_of::<S>().path_pages)(9) > 2 && !S::DESCRIPTION.journal;
+        let has_paths = (nodes_of::<S>().path_pages)(9) > 2 && !S::DESCRIPTION.replays();
         if fewer >= records && has_paths {
             return Err(format!("{records} records fit where pages move alone"));
         }

@@ -197,7 +197,7 @@ impl CutMerges {
             let mut others = index.statistics().valid_pages != found.valid_pages;
             drop(index);
             // Behind a journal the next mount commits, which writes the nodes that were divided.
-            if S::DESCRIPTION.journal {
+            if S::DESCRIPTION.replays() {
                 let mut next = whole.clone();
                 let index =
                     Index::<_, S>::open(&mut next, &case.options, &mut ram).map_err(text)?;
@@ -208,9 +208,9 @@ impl CutMerges {
             // alone is split by one program.
             let written = taken.programs + taken.rewrites + taken.overwrites;
             let divides = written > u64::from((nodes_of::<S>().path_pages)(found.height));
-            let divided = match S::DESCRIPTION.journal {
+            let divided = match S::DESCRIPTION.replays() {
                 true => others,
-                false => divides || (S::DESCRIPTION.directory && others),
+                false => divides || (!S::DESCRIPTION.has_inner_nodes() && others),
             };
             if divided && cut_up < 16 {
                 cut_up += 1;

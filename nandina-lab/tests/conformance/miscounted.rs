@@ -164,7 +164,7 @@ impl Check for Miscounted {
         let healthy = (&healthy, &pages[..]);
         let mut met = Met::default();
         let (nodes, height) = (is.inner_nodes, u32::from(is.height));
-        if !S::DESCRIPTION.directory && height < 3 {
+        if S::DESCRIPTION.has_inner_nodes() && height < 3 {
             return Err(format!("a tree of height {height} has one inner node"));
         }
         let counts = [

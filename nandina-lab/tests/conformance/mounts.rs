@@ -50,7 +50,7 @@ impl Check for Reads {
                 let statistics = index.statistics();
                 reads.push(index.flash().counters().reads - before);
                 // A commit at the end of a session, or of a mount, packs nodes into other pages.
-                let pages = if S::DESCRIPTION.journal { 0 } else { found.valid_pages };
+                let pages = if S::DESCRIPTION.replays() { 0 } else { found.valid_pages };
                 let same_pages = pages == 0 || pages == statistics.valid_pages;
                 if statistics.from_checkpoint != checkpoints.is_some()
                     || !same_pages
@@ -138,7 +138,7 @@ impl Check for ManyBlocks {
             let mut index =
                 Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
             // A page of this size that holds a whole path has room for few levels.
-            let keys = if nodes_of::<S>().shares_pages { 60 } else { 20_000 };
+            let keys = if nodes_of::<S>().sharing.shares() { 60 } else { 20_000 };
             for turn in 0..20_000u32 {
                 let number = (turn % keys).wrapping_mul(0x9E37_79B1);
                 index.insert(&key(number), &value(number, turn)).map_err(text)?;
@@ -181,14 +181,15 @@ struct Compared;
 
 impl Check for Compared {
     fn concerns(&self, system: &Description) -> bool {
-        system.writes_paths
+        system.root_commits()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
         let nodes = nodes_of::<S>();
         // Long keys make many inner nodes, so that few of them change between a checkpoint and a
         // cut; a page that holds a whole path needs room for its levels.
-        let (page_bytes, key_bytes, records) = match (nodes.shares_pages, (nodes.path_pages)(9)) {
+        let (page_bytes, key_bytes, records) = match (nodes.sharing.shares(), (nodes.path_pages)(9))
+        {
             (true, 1 | 2) => (4096, 32, 20_000),
             (true, _) => (1024, 64, 4000),
             (false, _) => (512, 64, 2300),

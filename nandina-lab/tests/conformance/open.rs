@@ -171,15 +171,16 @@ impl Check for Ram {
         {
             let wear = Some(wear);
             let options = Options { page_buffers: Some(3), wear, ..Options::new(4, 4) };
-            let beside = S::DESCRIPTION.writes_paths && wear == Some(WearPolicy::Circular);
+            let beside = S::DESCRIPTION.root_commits() && wear == Some(WearPolicy::Circular);
             let buffers = 3 * (4096 + 40 + 4) + if beside { 4096 + 40 } else { 0 };
             // Or a key and a number of two bytes for each leaf and three more, four bytes for each
             // block, and no key beside. Or the nodes in RAM, and half a byte for each page.
-            let (options, beside) = match (S::DESCRIPTION.directory, S::DESCRIPTION.journal) {
-                (true, _) => (options.leaves(1_000), 1_003 * (4 + 2) + 128 * 4),
-                (_, true) => (options.arena_bytes(10_000), 10_000 + 16_384 / 2),
-                _ => (options, 3 * 4 + table),
-            };
+            let (options, beside) =
+                match (S::DESCRIPTION.has_directory(), S::DESCRIPTION.has_arena()) {
+                    (true, _) => (options.leaves(1_000), 1_003 * (4 + 2) + 128 * 4),
+                    (_, true) => (options.arena_bytes(10_000), 10_000 + 16_384 / 2),
+                    _ => (options, 3 * 4 + table),
+                };
             let promised = beside + buffers + 16_384 / 8 + blocks;
             expect(ram_needed::<S>(&geometry, &options), promised)?;
         }

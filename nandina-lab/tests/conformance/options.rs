@@ -33,11 +33,11 @@ const UNUSED: [Choice; 8] = [
     ("wear", Description::collects, |options| options.wear(WearPolicy::Counted)),
     ("cost_benefit", Description::collects, |options| options.victims(GcPolicy::CostBenefit)),
     ("mapping_bytes", Description::has_mapping_table, |options| options.mapping_bytes(512)),
-    ("leaves", |system| system.directory, |options| options.leaves(50)),
-    ("fanout", |system| system.journal, |options| options.fanout(16)),
-    ("arena_bytes", |system| system.journal, |options| options.arena_bytes(16_384)),
-    ("journal_pages", |system| system.journal, |options| options.journal_pages(20)),
-    ("commit_step", |system| system.journal, |options| options.commit_step(1)),
+    ("leaves", |system| system.has_directory(), |options| options.leaves(50)),
+    ("fanout", |system| system.has_arena(), |options| options.fanout(16)),
+    ("arena_bytes", |system| system.has_arena(), |options| options.arena_bytes(16_384)),
+    ("journal_pages", |system| system.has_arena(), |options| options.journal_pages(20)),
+    ("commit_step", |system| system.has_arena(), |options| options.commit_step(1)),
 ];
 
 struct Refused;
@@ -167,7 +167,7 @@ struct LargerDirectory;
 
 impl Check for LargerDirectory {
     fn concerns(&self, system: &Description) -> bool {
-        system.checkpoints && system.directory
+        system.checkpoints && system.has_directory()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -204,7 +204,7 @@ struct OtherArenas;
 
 impl Check for OtherArenas {
     fn concerns(&self, system: &Description) -> bool {
-        system.journal
+        system.has_arena()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

@@ -220,8 +220,8 @@ fn idle_case<S: System>() -> Case {
     let mut case = Case::new(LONG);
     // Leaves alone, larger ones, or nodes that are written late, are so few pages that blocks
     // become free by themselves.
-    let packs = nodes_of::<S>().packs;
-    if S::DESCRIPTION.directory || S::DESCRIPTION.journal || packs {
+    let packs = nodes_of::<S>().sharing.packs();
+    if !S::DESCRIPTION.has_inner_nodes() || S::DESCRIPTION.replays() || packs {
         case.profile.geometry.blocks = 12;
     }
     case
@@ -388,7 +388,7 @@ fn flush_below<S: System>(index: &mut Index<'_, &mut Chip, S>, lower: u32) -> Op
 
 impl Check for CutFlushes {
     fn concerns(&self, system: &Description) -> bool {
-        has_write_buffer(system)
+        system.has_write_buffer()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

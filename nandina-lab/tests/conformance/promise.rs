@@ -246,7 +246,7 @@ impl Check for LookupsOfHighTrees {
                     index.get(&key).map_err(text)?;
                     let reads = index.flash().counters().reads - before;
                     // A directory leads to the leaf itself.
-                    let most = if S::DESCRIPTION.directory { 1 } else { height };
+                    let most = if S::DESCRIPTION.has_inner_nodes() { height } else { 1 };
                     if reads > most.into() {
                         return Err(format!("{reads} reads in a tree of height {height}"));
                     }
@@ -255,8 +255,8 @@ impl Check for LookupsOfHighTrees {
             let height = index.statistics().height;
             // Where a page holds a whole path, it has no room for such records. A directory is no
             // level.
-            let few_levels = S::DESCRIPTION.directory
-                || (S::DESCRIPTION.writes_paths && (nodes_of::<S>().path_pages)(9) <= 2);
+            let few_levels = !S::DESCRIPTION.has_inner_nodes()
+                || (S::DESCRIPTION.root_commits() && (nodes_of::<S>().path_pages)(9) <= 2);
             if height >= 6 || few_levels {
                 Ok(())
             } else {

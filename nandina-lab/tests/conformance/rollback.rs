@@ -62,7 +62,7 @@ impl Check for Rot {
         let pages = newest_first(&worn);
         // Behind the newest root of a journal there may be changes. Then it was not torn.
         let is_last =
-            !S::DESCRIPTION.journal || pages_with(&worn, |_| true).first() == pages.first();
+            !S::DESCRIPTION.replays() || pages_with(&worn, |_| true).first() == pages.first();
         let block_of = |page: &PageNumber| case.profile.geometry.block_of(*page);
         let (mut stale, mut opened, mut refused) = (0, 0, 0);
         // Where commits are rare, the chip has fewer roots than 20.
@@ -97,7 +97,7 @@ impl Check for Rot {
                     Err(ReadError::Corrupt { .. }) => stale += 1,
                     // Where the root does not commit every change, pages newer than it are as good
                     // as older ones, and their losses are at best reported, not seen.
-                    Ok(_) if !S::DESCRIPTION.writes_paths && (told > 0 || behind <= 1) => {
+                    Ok(_) if !S::DESCRIPTION.root_commits() && (told > 0 || behind <= 1) => {
                         stale += 1;
                     }
                     other => return Err(format!("{lost} lost, key {number}: {other:?}")),
@@ -105,7 +105,7 @@ impl Check for Rot {
             }
         }
         // Behind an older root the journal has every change since, or the mount lacks a page of it.
-        let brings_back = S::DESCRIPTION.journal && opened > 0 && refused > 0;
+        let brings_back = S::DESCRIPTION.replays() && opened > 0 && refused > 0;
         if stale > 0 || brings_back { Ok(()) } else { Err("no page was ever written anew".into()) }
     }
 }

@@ -184,7 +184,7 @@ fn cuts_while_a_mount_settles_never_use_up_the_reserve_of_blocks_of_two_pages() 
 /// A chip with unstable torn pages, and what an index on it needs.
 fn suited<S: System>() -> Case {
     // Any page of a NOR chip can be appended to.
-    let profile = if S::DESCRIPTION.appends {
+    let profile = if S::DESCRIPTION.appends() {
         Profile { geometry: Geometry { spare_bytes: 0, ..SMALL.geometry }, ..NOR }
     } else {
         SMALL
@@ -256,7 +256,7 @@ impl Check for Shown {
     fn concerns(&self, system: &Description) -> bool {
         // Where a root commits, a mount takes the newest after one look and writes it again; one
         // that cannot write may show what a later one does not.
-        !system.writes_paths
+        !system.root_commits()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

@@ -288,7 +288,7 @@ struct ShortOfRoom;
 
 impl Check for ShortOfRoom {
     fn concerns(&self, system: &Description) -> bool {
-        system.appends
+        system.appends()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -344,7 +344,7 @@ struct UpperAlone;
 
 impl Check for UpperAlone {
     fn concerns(&self, system: &Description) -> bool {
-        system.appends
+        system.appends()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

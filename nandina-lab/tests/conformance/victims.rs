@@ -23,7 +23,7 @@ const CHOICES: [(GcPolicy, u32); 6] = [
 
 /// The choices of `S`: only systems that write paths keep count of blocks.
 fn choices<S: System>() -> impl Iterator<Item = (GcPolicy, u32)> {
-    let paths = S::DESCRIPTION.writes_paths;
+    let paths = S::DESCRIPTION.root_commits();
     CHOICES.into_iter().filter(move |(choice, _)| paths || !matches!(choice, GcPolicy::Tracked(_)))
 }
 
@@ -181,7 +181,7 @@ struct Untracked;
 
 impl Check for Untracked {
     fn concerns(&self, system: &Description) -> bool {
-        !system.writes_paths
+        !system.root_commits()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

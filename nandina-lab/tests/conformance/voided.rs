@@ -76,7 +76,7 @@ impl FirstStep {
 impl Check for FirstStep {
     fn concerns(&self, system: &Description) -> bool {
         // A step commits what waits in the write buffer.
-        system.checkpoints_at_close && system.journal
+        system.checkpoints_at_close && system.replays()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use crate::flash::Needs;
-use crate::node::{PageHeader, PageLayout, Shape};
+use crate::node::{PageHeader, PageLayout, PageSharing, Shape, UpdateScheme};
 
 /// What the registry records about a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,44 +24,20 @@ pub struct Description {
     pub buffers_min: usize,
     /// Page buffers with which a tree of height three reads no page twice.
     pub buffers_default: usize,
-    /// Each change writes new pages up to the root, and the root commits it.
-    ///
-    /// A write cache needs that.
-    pub writes_paths: bool,
+    /// How a change reaches the chip.
+    pub updates: UpdateScheme,
     /// The index can write checkpoints, so that a mount reads little.
     pub checkpoints: bool,
     /// Checkpoints are written by [`Index::close`](crate::Index::close) alone.
     ///
     /// Pages that are older than a checkpoint are changed after it, so it counts until then.
     pub checkpoints_at_close: bool,
-    /// The system keeps a table of virtual mappings.
-    ///
-    /// [`Options::mapping_bytes`](crate::Options::mapping_bytes) is its size.
-    pub maps: bool,
-    /// Nodes are replaced in place, on logical pages with two shadow pages each.
-    ///
-    /// Nothing is erased or collected.
-    pub in_place: bool,
-    /// Records are appended to pages that are already programmed.
-    pub appends: bool,
-    /// A directory in RAM says which leaf owns which keys.
-    ///
-    /// Of the leaves of a range the newest counts.
-    /// [`Options::leaves`](crate::Options::leaves) is its size. There is no read cache and no write
-    /// buffer beside it.
-    pub directory: bool,
-    /// Nodes are changed in RAM, and a change itself is a page of a journal.
-    ///
-    /// A later commit writes the nodes; it may be that of a mount after a cut. So pages of changes
-    /// come after the newest root, and if one of them is lost, so are its changes.
-    /// [`Options::arena_bytes`](crate::Options::arena_bytes) is the RAM for nodes.
-    pub journal: bool,
 }
 
 impl Description {
     /// What a description leaves out.
     ///
-    /// It needs nothing, has three page buffers, and none of the ways to write.
+    /// It needs nothing, has three page buffers, and writes paths.
     pub const EMPTY: Self = Self {
         key: "",
         name: "",
@@ -71,29 +47,71 @@ impl Description {
         code: 0,
         buffers_min: 3,
         buffers_default: 3,
-        writes_paths: false,
+        updates: UpdateScheme::Paths,
         checkpoints: false,
         checkpoints_at_close: false,
-        maps: false,
-        in_place: false,
-        appends: false,
-        directory: false,
-        journal: false,
     };
 
     /// Whether blocks are erased and collected, so that wear and victims are a choice.
     pub const fn collects(&self) -> bool {
-        !self.in_place
+        self.updates.collects()
     }
 
-    /// Whether [`Options::mapping_bytes`](crate::Options::mapping_bytes) has a meaning.
+    /// Whether records are appended to pages that are already programmed.
+    pub const fn appends(&self) -> bool {
+        self.updates.appends()
+    }
+
+    /// Whether only a root commits, with the path of pages that a change wrote.
+    pub const fn root_commits(&self) -> bool {
+        !self.updates.pages_commit()
+    }
+
+    /// Whether nodes above the leaves are on the chip.
+    ///
+    /// Otherwise, a lost leaf is noticed as records that are missing, but by no pointer to it.
+    pub const fn has_inner_nodes(&self) -> bool {
+        !matches!(self.updates, UpdateScheme::Leaves)
+    }
+
+    /// Whether changes are on the chip before the nodes that hold them.
+    ///
+    /// A mount makes these changes again, and may write nodes and a commit of its own.
+    pub const fn replays(&self) -> bool {
+        matches!(self.updates, UpdateScheme::Journal)
+    }
+
+    /// Whether a mount takes the newest page of each node or leaf for the current one.
+    ///
+    /// If that page is lost, an older one counts, of which nothing on the chip says so.
+    pub const fn newest_counts(&self) -> bool {
+        matches!(self.updates, UpdateScheme::Mapped | UpdateScheme::Leaves)
+    }
+
+    /// Whether there is a mapping table.
+    ///
+    /// [`Options::mapping_bytes`](crate::Options::mapping_bytes) is its size.
     pub const fn has_mapping_table(&self) -> bool {
-        self.maps
+        matches!(self.updates, UpdateScheme::Mapped)
+    }
+
+    /// Whether there is a directory in RAM, which says which leaf owns which keys.
+    ///
+    /// [`Options::leaves`](crate::Options::leaves) is its size.
+    pub const fn has_directory(&self) -> bool {
+        matches!(self.updates, UpdateScheme::Leaves)
+    }
+
+    /// Whether nodes are changed in RAM.
+    ///
+    /// [`Options::arena_bytes`](crate::Options::arena_bytes) is the RAM for them.
+    pub const fn has_arena(&self) -> bool {
+        matches!(self.updates, UpdateScheme::Journal)
     }
 
     /// Whether there can be an [`Options::write_cache`](crate::Options::write_cache).
     pub const fn has_write_cache(&self) -> bool {
-        self.writes_paths
+        matches!(self.updates, UpdateScheme::Paths)
     }
 
     /// Whether there can be [`Options::checkpoints`](crate::Options::checkpoints).
@@ -105,12 +123,12 @@ impl Description {
     ///
     /// Systems that write paths have it without its feature, too.
     pub const fn has_read_cache(&self) -> bool {
-        !self.directory && (self.writes_paths || cfg!(feature = "read-cache"))
+        !self.has_directory() && (self.has_write_cache() || cfg!(feature = "read-cache"))
     }
 
     /// Whether there is an [`Options::write_buffer`](crate::Options::write_buffer).
     pub const fn has_write_buffer(&self) -> bool {
-        !self.directory && cfg!(feature = "write-buffer")
+        !self.has_directory() && cfg!(feature = "write-buffer")
     }
 }
 
@@ -169,10 +187,8 @@ pub struct Nodes {
     pub range_in: fn(&[u8], usize) -> Option<LeafRange<'_>>,
     /// A node may hold stale records beyond its own.
     pub trims: bool,
-    /// A page can hold several nodes of a path.
-    pub shares_pages: bool,
-    /// Each page says where its nodes are, and a leaf has what its path leaves free.
-    pub packs: bool,
+    /// How the nodes of a path share pages.
+    pub sharing: PageSharing,
     /// Pages that a path takes when all of its nodes change, in a tree of this height.
     pub path_pages: fn(u8) -> u32,
 }

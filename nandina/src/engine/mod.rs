@@ -31,6 +31,7 @@ use core::ops::Bound;
 use crate::error::{Fault, OpenError};
 use crate::flash::{Capabilities, Flash, Geometry};
 use crate::gc::Idle;
+pub use crate::node::{PageSharing, SplitCommit, UpdateScheme};
 
 /// Bytes of the longest key.
 pub const KEY_BYTES_MAX: usize = 64;

@@ -148,19 +148,19 @@ impl<S: System> OptionsFor<S> {
         mapping_bytes(bytes: usize) if S::DESCRIPTION.has_mapping_table(),
             "this system has no table of mappings";
         /// Sets [`Options::leaves`].
-        leaves(leaves: u32) if S::DESCRIPTION.directory,
+        leaves(leaves: u32) if S::DESCRIPTION.has_directory(),
             "this system has no directory of leaves";
         /// Sets [`Options::fanout`].
-        fanout(children: u16) if S::DESCRIPTION.journal,
+        fanout(children: u16) if S::DESCRIPTION.has_arena(),
             "this system packs no nodes";
         /// Sets [`Options::arena_bytes`].
-        arena_bytes(bytes: usize) if S::DESCRIPTION.journal,
+        arena_bytes(bytes: usize) if S::DESCRIPTION.has_arena(),
             "this system changes no nodes in RAM";
         /// Sets [`Options::journal_pages`].
-        journal_pages(pages: u32) if S::DESCRIPTION.journal,
+        journal_pages(pages: u32) if S::DESCRIPTION.has_arena(),
             "this system has no journal";
         /// Sets [`Options::commit_step`].
-        commit_step(pages: u32) if S::DESCRIPTION.journal,
+        commit_step(pages: u32) if S::DESCRIPTION.has_arena(),
             "this system has no commits of many nodes";
     }
 

@@ -6,6 +6,7 @@ pub mod appended;
 mod gaps;
 mod header;
 mod page;
+mod scheme;
 mod shape;
 mod sorted;
 mod tags;
@@ -15,6 +16,7 @@ pub use gaps::Gaps;
 pub(crate) use header::{CHECKPOINT, SESSION_END, SESSION_START};
 pub use header::{HEADER_BYTES, Medium, PageHeader, TAG_MAX, VERSION};
 pub use page::{PageFault, PageLayout};
+pub use scheme::{PageSharing, SplitCommit, UpdateScheme};
 pub use shape::Shape;
 pub use sorted::{Node, NodeMut};
 

@@ -51,7 +51,7 @@ use directory::Directory;
 use leaf::Form;
 use order::Order;
 
-use crate::engine::{Description, Nodes, Options, Plan, System};
+use crate::engine::{Description, Nodes, Options, PageSharing, Plan, System, UpdateScheme};
 use crate::error::OpenError;
 use crate::flash::{Capabilities, Flash, Geometry};
 use crate::log::{Codec, Label};
@@ -72,7 +72,7 @@ impl System for Rosette {
         code: 7,
         buffers_min: 2,
         buffers_default: 2,
-        directory: true,
+        updates: UpdateScheme::Leaves,
         checkpoints: true,
         ..Description::EMPTY
     };
@@ -82,8 +82,7 @@ impl System for Rosette {
         address_in: |_| None,
         range_in: |area, key_bytes| Form::of(area.len(), key_bytes, 0).fences(area),
         trims: true,
-        shares_pages: false,
-        packs: false,
+        sharing: PageSharing::Never,
         path_pages: |_| 1,
     });
 

@@ -15,7 +15,7 @@ use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::log::checkpoint::{self, Base, Checkpoint, Summary};
 use crate::log::{Codec, GAP, Label};
-use crate::node::PageLayout;
+use crate::node::{PageLayout, UpdateScheme};
 
 /// The checkpoints of a store. The defaults are those of a store that has none.
 ///
@@ -161,22 +161,13 @@ pub trait Checkpointing: Sized {
 ///
 /// The defaults are those of a log whose pages are programmed one after another, each at once.
 pub trait Kind: Sized {
-    /// Pages hold records that are appended after the page was programmed.
-    const APPENDS: bool = false;
+    /// How a change reaches the chip.
+    const UPDATES: UpdateScheme;
 
     /// Pages of appended records are read, of this store or another.
     ///
     /// Checking them takes code.
-    const READS_APPENDED: bool = Self::APPENDS || cfg!(feature = "other-systems");
-
-    /// Each page commits the operation that wrote it; if `false`, only a root does.
-    const PAGES_COMMIT: bool = true;
-
-    /// Pages are replaced in place.
-    const REPLACES: bool = false;
-
-    /// Superseded pages become garbage, which is collected.
-    const COLLECTS: bool = true;
+    const READS_APPENDED: bool = Self::UPDATES.appends() || cfg!(feature = "other-systems");
 
     /// Page buffers keep their pages between operations, if the options do not say.
     const KEEPS_PAGES: bool = true;
@@ -313,10 +304,10 @@ pub(super) struct CodecOf<K>(core::marker::PhantomData<K>);
 impl<K: Kind> CodecOf<K> {
     pub const CODEC: &'static Codec = &Codec {
         seal: |layout, page, medium, header, sum| {
-            layout.seal_as(page, medium, header, K::APPENDS, sum);
+            layout.seal_as(page, medium, header, K::UPDATES.appends(), sum);
         },
         check: |layout, page, sum| layout.check_as(page, K::READS_APPENDED, sum),
-        reads_max: if K::APPENDS { PATIENCE } else { 1 },
+        reads_max: if K::UPDATES.appends() { PATIENCE } else { 1 },
     };
 }
 
@@ -336,6 +327,7 @@ impl Checkpointing for Absent {
 pub struct Any;
 
 impl Kind for Any {
+    const UPDATES: UpdateScheme = UpdateScheme::Mapped;
     const READS_APPENDED: bool = true;
     type Checkpoints = Absent;
     type Cache<'b> = ReadCache<'b>;

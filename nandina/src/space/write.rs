@@ -78,7 +78,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
             // The first page after a mount commits nothing. Once it is programmed, its sequence
             // number is above those of all pages that were cut earlier, and every later mount sees
             // it, or something newer.
-            let first = !self.log.has_begun() && (label.height > 0 || K::PAGES_COMMIT);
+            let first = !self.log.has_begun() && (label.height > 0 || K::UPDATES.pages_commit());
             let label = if first { label.of_session() } else { label };
             self.memory.note_programmed(page.0);
             let source = match bytes {
@@ -118,7 +118,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     ///
     /// See [`Log::prepare_block`](crate::log::Log::prepare_block).
     pub(crate) fn prepare_block(&mut self) -> Result<bool, Fault<F::Error>> {
-        Ok(K::COLLECTS && !self.log.medium.checkpoints && self.log.prepare_block()?)
+        Ok(K::UPDATES.collects() && !self.log.medium.checkpoints && self.log.prepare_block()?)
     }
 
     /// Makes the first block the next one, to erase an old root in it.
@@ -133,21 +133,21 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     ///
     /// That erases a root that was replaced in place.
     pub(crate) fn begins_in_first(&self) -> bool {
-        K::COLLECTS && self.log.capabilities().rewrite && !self.log.medium.checkpoints
+        K::UPDATES.collects() && self.log.capabilities().rewrite && !self.log.medium.checkpoints
     }
 
     /// The block to collect next, of those that gain room.
     ///
     /// `gains` says whether a block with that number of valid pages gains room.
     pub(crate) fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
-        if K::COLLECTS { self.log.victim(gains) } else { None }
+        if K::UPDATES.collects() { self.log.victim(gains) } else { None }
     }
 
     /// Whether it is time to look for a block with cold data.
     ///
     /// `pages` is the number of pages that an operation programs.
     pub(crate) fn wear_due(&self, pages: u32) -> bool {
-        K::COLLECTS && self.log.wear_due(pages)
+        K::UPDATES.collects() && self.log.wear_due(pages)
     }
 
     /// Pages kept free for the blocks that may still fail.

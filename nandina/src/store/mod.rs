@@ -19,9 +19,9 @@ pub use mapped::Vm;
 pub use paths::{Mu, MuStar, Wandering};
 pub use registry::{SYSTEMS, Visitor, key_of, visit};
 
-pub use crate::engine::Description;
+pub use crate::engine::{Description, PageSharing, SplitCommit, UpdateScheme};
 pub use crate::rosette::Rosette;
-pub use crate::space::{Appends, InPlace, Maps, Paths, Space};
+pub use crate::space::{Appends, InPlace, Kind, Maps, Paths, Space};
 pub use crate::tnc::Tnc;
 pub use crate::tree::{
     Halves, Level, Origin, PlaceFault, Placement, Written, node_in, node_mut_in,

@@ -23,9 +23,8 @@ impl<S: Placement> System for S {
         extent: S::extent_in,
         address_in: S::address_in,
         range_in: |_, _| None,
-        trims: S::TRIMS,
-        shares_pages: S::SHARES_PAGES,
-        packs: S::PACKS,
+        trims: S::SPLITS.trims(),
+        sharing: S::SHARING,
         path_pages: S::path_pages,
     });
 
@@ -61,7 +60,7 @@ fn planned<S: Placement>(
     let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
     let parts = checkpoint_pages::<S>(geometry, options, block_pages);
     let area_pages = parts.next_multiple_of(block_pages);
-    let has_area = parts > 0 && <S::Kind as Kind>::COLLECTS;
+    let has_area = parts > 0 && <S::Kind as Kind>::UPDATES.collects();
     let area = if has_area { checkpoint::area_blocks(area_pages / block_pages) } else { 0 };
     let extent = Extent { block_pages, blocks: (geometry.blocks - reserve).saturating_sub(area) };
     let path = S::path_pages(tree.height);
@@ -108,7 +107,7 @@ fn planned<S: Placement>(
         ends_sessions: S::Kind::CHECKPOINTS_END_SESSIONS,
         options,
         wear,
-        trims: S::TRIMS,
+        trims: S::SPLITS.trims(),
         merges,
         searched,
     };

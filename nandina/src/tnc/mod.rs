@@ -39,6 +39,7 @@ mod tree;
 use core::num::NonZeroU16;
 
 use crate::blocks::WearPolicy;
+use crate::engine::UpdateScheme;
 use crate::gc::Collector;
 use crate::space::{Absent, BuiltCheckpoints, Kind, ReadCache, Space};
 
@@ -57,6 +58,7 @@ type Checkpoints = <Tnc as Kind>::Checkpoints;
 pub struct Tnc;
 
 impl Kind for Tnc {
+    const UPDATES: UpdateScheme = UpdateScheme::Journal;
     const KEEPS_PAGES: bool = true;
     const WEAR: WearPolicy = WearPolicy::Counted;
     const CHECKPOINTS_END_SESSIONS: bool = true;

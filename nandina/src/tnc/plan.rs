@@ -7,7 +7,7 @@ use super::room::{Means, Writing};
 use super::{Tnc, TncIndex};
 use crate::blocks::{GcPolicy, LivenessTracking, WearPolicy};
 use crate::engine::{
-    Cost, Description, KEY_BYTES_MAX, Nodes, Options, Packed, Plan, System, bounded,
+    Cost, Description, KEY_BYTES_MAX, Nodes, Options, Packed, PageSharing, Plan, System, bounded,
     checkpoints_refused, ending_cost, unusable,
 };
 use crate::error::{BadOption, OpenError};
@@ -175,7 +175,7 @@ impl System for Tnc {
         buffers_default: 2,
         checkpoints: true,
         checkpoints_at_close: true,
-        journal: true,
+        updates: <Self as space::Kind>::UPDATES,
         ..Description::EMPTY
     };
 
@@ -184,8 +184,7 @@ impl System for Tnc {
         address_in: |_| None,
         range_in: |_, _| None,
         trims: false,
-        shares_pages: true,
-        packs: false,
+        sharing: PageSharing::ByLevel,
         path_pages: |_| 1,
     });
 

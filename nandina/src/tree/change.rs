@@ -112,14 +112,14 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// The record goes to slot `index`. Where the parent alone commits a split, the parent needs
     /// room first.
     pub(super) fn to_split(&self, path: &Path, index: usize) -> Option<u8> {
-        if !S::TRIMS {
+        if !S::SPLITS.trims() {
             return None;
         }
         let full = self.full_levels(path);
         let stays = self.stays_full(1, path.is_right_edge());
         match full {
             0 => None,
-            1 if !S::LEFT_STAYS => None,
+            1 if !S::SPLITS.lower_stays() => None,
             1 if index >= left_count(path.count(1), index, stays) => None,
             _ => Some(full),
         }
@@ -156,7 +156,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// it is if that is the largest tree that there may be.
     #[inline]
     fn divides_first(&mut self, path: &Path, merges: &Merges) -> bool {
-        S::PACKS
+        S::SHARING.packs()
             && self.state.height() > 1
             && path.count(1) > self.most(1)
             && self.admit(path).is_ok()

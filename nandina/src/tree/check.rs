@@ -60,7 +60,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                         violated("keys of two leaves are out of order");
                     }
                     // An inner node has no lower bound of its own below its first key.
-                    let bounded = self.state.height() > 1 && (!S::TRIMS || walk.path.slot(2) > 0);
+                    let bounded =
+                        self.state.height() > 1 && (!S::SPLITS.trims() || walk.path.slot(2) > 0);
                     if bounded && key < self.separator(&walk.path, frame, page)?.unwrap_or(key) {
                         violated("a key is below its parent's bound");
                     }

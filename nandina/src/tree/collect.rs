@@ -84,7 +84,7 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for TreeIndex<'b, F, S> {
         let (verify, wear) = (self.space.log.verifies(), self.space.log.blocks.wear());
         let checkpoint = if !S::Kind::CHECKPOINTS_END_SESSIONS {
             CheckpointsOf::<S>::cost(&self.space)
-        } else if S::Kind::COLLECTS && self.space.log.medium.checkpoints {
+        } else if S::Kind::UPDATES.collects() && self.space.log.medium.checkpoints {
             // No move writes one; it makes the last one void.
             voiding_cost(verify)
         } else {
@@ -330,7 +330,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             }
             // Nodes above the child in its page are older than the path being written.
             let extent = extent_of::<S, F>(&self.space, frame, self.level(level - 1));
-            let above = if S::PACKS {
+            let above = if S::SHARING.packs() {
                 let Ok(node) = self.node(frame, level - 1) else { continue };
                 extent.start + node.used().len()..self.space.log.layout().area_bytes()
             } else {

@@ -87,7 +87,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         change: bool,
     ) -> Result<(), Fault<F::Error>> {
         let mut level = from;
-        let mut bounded = S::TRIMS && self.find_bound(path, level)?;
+        let mut bounded = S::SPLITS.trims() && self.find_bound(path, level)?;
         loop {
             let reading = S::reading(level, self.state.height(), self.space.log.frames.count());
             let frame = self.load_bounded(path, level, change.then_some(reading), bounded)?;
@@ -102,7 +102,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             }
             if path.slot(level) + 1 < path.count(level) {
                 path.leave_right_edge();
-                if S::TRIMS {
+                if S::SPLITS.trims() {
                     self.keep_bound(frame, level, path.slot(level) + 1)?;
                     bounded = true;
                 }

@@ -121,7 +121,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             } else if let Some(level) = self.to_split(&path, 0).filter(|&level| level > 1) {
                 self.rewrite(&mut path, level, &Edit::Split, self.state.records(), None)?;
                 return Ok(None);
-            } else if S::LEFT_STAYS {
+            } else if S::SPLITS.lower_stays() {
                 // The upper half is new and takes its changes now; the lower half is written when
                 // its turn comes.
                 let node = self.node(self.working(1), 1)?;
@@ -217,6 +217,6 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let removed = |at: &usize| self.batch.value(*at).is_none();
         let gone =
             (from..end).filter(removed).filter(|&at| node.search(self.batch.key(at)).is_ok());
-        Ok(S::TRIMS && (from..end).all(|at| removed(&at)) && gone.count() == node.count())
+        Ok(S::SPLITS.trims() && (from..end).all(|at| removed(&at)) && gone.count() == node.count())
     }
 }

@@ -107,7 +107,10 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 (Err(index), Some(value)) => {
                     front += usize::from(index == front);
                     let count = node.count();
-                    if S::TRIMS && count >= capacity && left_count(count, index, stays) <= front {
+                    if S::SPLITS.trims()
+                        && count >= capacity
+                        && left_count(count, index, stays) <= front
+                    {
                         // A cut may leave only the upper half noted in the parent. Then the leaf
                         // as it is on the medium must keep a record below the upper half.
                         changes.applied.set(at);

@@ -32,7 +32,7 @@ pub(crate) fn merges_max<S: Placement>(height: u8) -> (u8, u8) {
         return (0, 0);
     }
     // Where nodes share a page, each of them that is split takes a page as a leaf does.
-    let leaves = if S::SHARES_PAGES { height } else { 1 };
+    let leaves = if S::SHARING.shares() { height } else { 1 };
     (leaves, leaves + 1 + INNER_MAX)
 }
 
@@ -165,7 +165,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let grows = divided == self.state.height();
         let inner_nodes = self.state.inner_nodes() + u32::from(divided) - 1 + u32::from(grows);
         let pages = self.space.valid_pages();
-        let more_leaves = if S::SHARES_PAGES {
+        let more_leaves = if S::SHARING.shares() {
             // Where a page holds a part of a path only, a node that is moved may leave its page.
             let apart =
                 if S::path_pages(self.state.height()) > 1 { self.state.inner_nodes() } else { 0 };
@@ -175,12 +175,12 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         };
         let higher = grows && self.state.height() >= size.height;
         // Where nodes share a page, writing a path without its leaf takes one more page.
-        let none_free = S::SHARES_PAGES && pages >= self.limit_pages();
+        let none_free = S::SHARING.shares() && pages >= self.limit_pages();
         let due = |sparse, due: bool, is_left: bool| {
             let needs_page = sparse != Sparse::Leaves && self.state.height() > 2;
             Some(sparse).filter(|_| due && is_left && !(needs_page && none_free))
         };
-        let more_pages = if S::SHARES_PAGES { divided } else { 1 };
+        let more_pages = if S::SHARING.shares() { divided } else { 1 };
         due(Sparse::Height, grows && (higher || refused), merges.height == 0)
             .or_else(|| due(Sparse::Leaves, more_leaves || refused, merges.leaves < more_pages))
             .or_else(|| {

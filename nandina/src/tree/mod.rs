@@ -236,7 +236,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// The most records that the node of `level` can have on the path of a change.
     fn most(&self, level: u8) -> usize {
         let fits = self.capacity(level);
-        if S::PACKS { self.place.most(&self.space, self.level(level), fits) } else { fits }
+        self.place.most(&self.space, self.level(level), fits)
     }
 
     pub(crate) fn working(&self, level: u8) -> usize {

@@ -32,7 +32,7 @@ impl Options {
 
     pub(crate) fn wear_of<S: Placement>(&self) -> WearPolicy {
         // A checkpoint stores the count of each block, if blocks are erased.
-        let is_stored = self.checkpoints.is_some() && <S::Kind as Kind>::COLLECTS;
+        let is_stored = self.checkpoints.is_some() && <S::Kind as Kind>::UPDATES.collects();
         let unset = if is_stored { WearPolicy::Counted } else { S::Kind::WEAR };
         self.wear.unwrap_or(unset)
     }
@@ -62,9 +62,9 @@ impl Options {
             blocks: chip.geometry.blocks,
             pages_per_block: chip.geometry.pages_per_block as u16,
             checkpoints: self.checkpoints.is_some(),
-            replaced: <S::Kind as Kind>::REPLACES && self.checkpoints.is_some(),
-            appended: <S::Kind as Kind>::APPENDS,
-            atomic: <S::Kind as Kind>::REPLACES && chip.atomic,
+            replaced: !<S::Kind as Kind>::UPDATES.collects() && self.checkpoints.is_some(),
+            appended: <S::Kind as Kind>::UPDATES.appends(),
+            atomic: !<S::Kind as Kind>::UPDATES.collects() && chip.atomic,
         }
     }
 
@@ -136,8 +136,8 @@ impl Options {
             return bad(BadOption::TrackedBlocks);
         }
         if self.checkpoints.is_some() {
-            let is_counted =
-                !<S::Kind as Kind>::COLLECTS || self.wear_of::<S>() == WearPolicy::Counted;
+            let is_counted = !<S::Kind as Kind>::UPDATES.collects()
+                || self.wear_of::<S>() == WearPolicy::Counted;
             if let Some(reason) = checkpoints_refused(self, is_counted) {
                 return bad(reason);
             }

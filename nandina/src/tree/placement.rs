@@ -16,7 +16,7 @@ use super::cost::Opening;
 use super::path::Path;
 use crate::blocks::WearPolicy;
 use crate::cache::Resolve;
-use crate::engine::{Cost, Description, NodeArea, Options, WorstChange};
+use crate::engine::{Cost, Description, NodeArea, Options, PageSharing, SplitCommit, WorstChange};
 use crate::error::{BadOption, Damage, Fault, OpenError};
 use crate::flash::{Flash, Geometry, PageNumber};
 use crate::gc::{Budget, Extent, RelocationMode};
@@ -95,36 +95,26 @@ pub trait Placement: Default {
     /// What the registry records about the system.
     const DESCRIPTION: Description;
 
-    /// Reads trim a node to the records below its upper neighbour's first key.
+    /// Which writes make a split visible.
+    const SPLITS: SplitCommit = SplitCommit::Root;
+
+    /// How the nodes of a path share pages.
     ///
-    /// So the lower half of a split need not be written at once, and the parent, which is written
-    /// alone and last, commits the split.
-    const TRIMS: bool = false;
+    /// If they are packed, [`extent_in`](Self::extent_in) says where a node is, and
+    /// [`most`](Self::most) how many records a leaf can have on its path.
+    const SHARING: PageSharing = PageSharing::Never;
 
-    /// Writing a node makes its previous page obsolete.
+    /// Whether a full node of `level` stays full if a record is added to its end.
     ///
-    /// If `false`, the store calls `Space::retire` itself.
-    const RETIRES: bool = true;
-
-    /// The lower half of a split node stays where it is, untouched.
-    const LEFT_STAYS: bool = false;
-
-    /// A full leaf stays full if a record is added to its end, which opens a leaf.
-    ///
-    /// Default: only the last leaf of the tree does; other leaves are divided in the middle.
-    const FULL_LEAVES_STAY: bool = false;
-
-    /// A page can hold several nodes of a path: some inner nodes have no page.
-    const SHARES_PAGES: bool = false;
-
-    /// Each page says where its nodes are ([`extent_in`](Self::extent_in)).
-    ///
-    /// So how many records a leaf can have depends on its path ([`most`](Self::most)).
-    const PACKS: bool = false;
+    /// Such a record opens a node beside it; otherwise, the node is divided in the middle. Default:
+    /// the last node of each level stays full, but the root, which is divided.
+    fn stays_full(level: u8, height: u8, right_edge: bool) -> bool {
+        right_edge && level != height
+    }
 
     /// The range of a node of `level` in a page's node area, in a tree of `height`.
     ///
-    /// If the store [packs](Self::PACKS) nodes, the range in the page buffers in which a change
+    /// If the store [packs](Self::SHARING) nodes, the range in the page buffers in which a change
     /// works on them. Default: the whole area.
     fn extent(area_bytes: usize, level: u8, height: u8) -> Range<usize> {
         let _ = (level, height);
@@ -197,17 +187,34 @@ pub trait Placement: Default {
     /// The most records that the node of `level` can have on the path of a change.
     ///
     /// A node of that level can always have `fits`, those of its [`share`](Self::share). Called
-    /// only if the store [packs](Self::PACKS) nodes, after [`pass`](Self::pass).
+    /// after [`pass`](Self::pass). Default: `fits`.
     fn most<F: Flash>(&self, space: &Space<'_, F, Self::Kind>, level: Level, fits: usize) -> usize {
         let _ = (space, level);
         fits
     }
 
+    /// Called before the lowest node of `page` is written again.
+    ///
+    /// If `divided`, it is written as halves. Default: the page becomes garbage, unless the lower
+    /// half stays there. A store that can change the page itself decides when it writes.
+    fn supersede<F: Flash>(space: &mut Space<'_, F, Self::Kind>, page: u32, divided: bool) {
+        if !(divided && Self::SPLITS.lower_stays()) {
+            space.retire(PageNumber(page));
+        }
+    }
+
     /// Called when the path has lost its nodes at `level` and below, which are empty.
     ///
-    /// Default: does nothing.
-    fn remove_empty<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: u8) {
-        let _ = (space, level);
+    /// No parent refers to the node of `level` as `name` any more, and its page was
+    /// [superseded](Self::supersede). Default: its logical address is free.
+    fn remove_empty<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F, Self::Kind>,
+        level: u8,
+        name: u32,
+    ) {
+        let _ = level;
+        space.forget_address(name);
     }
 
     /// Writes the finished node of `level` and returns how its parent finds it.
@@ -546,7 +553,7 @@ pub(crate) fn extent_of<S: Placement, F: Flash>(
     level: Level,
 ) -> Range<usize> {
     let area_bytes = space.log.layout().area_bytes();
-    if !S::PACKS {
+    if !S::SHARING.packs() {
         return S::extent(area_bytes, level.level, level.height);
     }
     let medium = &space.log.medium;
@@ -586,7 +593,7 @@ pub(crate) fn relink<S: Placement>(
     let (top, tree) = if height > 0 { (height, height) } else { (16, u8::MAX) };
     let area_bytes = layout.area_bytes();
     let extent_in = |bytes: &[u8], level: u8| {
-        if !S::PACKS {
+        if !S::SHARING.packs() {
             return S::extent(area_bytes, level, tree);
         }
         let (key_bytes, value_bytes) = (medium.key_bytes.into(), medium.value_bytes.into());
@@ -598,7 +605,7 @@ pub(crate) fn relink<S: Placement>(
         let extent = extent_in(bytes, level);
         // A packed node ends where the next one begins.
         let meets = extent.start < first.end && first.start < extent.end;
-        if !S::PACKS && level > lowest && meets {
+        if !S::SHARING.packs() && level > lowest && meets {
             break;
         }
         let Some(mut node) = NodeMut::parse(&mut bytes[extent], shape) else { continue };

@@ -56,7 +56,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             let nodes = match level {
                 _ if level == height => 1,
                 // The halves of a leaf that was too large for its path may be full again.
-                1 if S::PACKS => added,
+                1 if S::SHARING.packs() => added,
                 1 => self.space.valid_pages(),
                 _ => self.state.inner_nodes(),
             };
@@ -80,7 +80,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let mappings = self.space.mappings.capacity();
         let beside = beside.max(S::Kind::planned_beside::<S>(height, inner_nodes, mappings));
         // Each change may leave one more inner node in a page of its own.
-        let apart = if S::PACKS { inner_nodes } else { 0 };
+        let apart = if S::SHARING.packs() { inner_nodes } else { 0 };
         self.space.valid_pages().saturating_add(pages + beside + apart) <= limit_pages
     }
 }

@@ -110,7 +110,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                         self.flush_address(child)?;
                     }
                     let split = behind.as_ref().is_some_and(|end| is_before(end, next.as_ref()));
-                    if S::TRIMS && level > 2 && split {
+                    if S::SPLITS.trims() && level > 2 && split {
                         ends[usize::from(level - 1)] = next;
                         walk.enter(newer);
                     } else {
@@ -134,7 +134,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     ///
     /// `None` if there is none, or if no page holds records that belong elsewhere.
     fn end_of(&mut self, tree: Top, of: Top) -> Result<End, Fault<F::Error>> {
-        if !S::TRIMS || of == tree {
+        if !S::SPLITS.trims() || of == tree {
             return Ok(None);
         }
         let frame = self.space.load(of.page, self.space.log.frames.count() - 1)?;

@@ -68,8 +68,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             {
                 records = changes.records();
             }
-            if path.lowest(level) == level && S::RETIRES && !(divided && S::LEFT_STAYS) {
-                self.space.retire(PageNumber(path.page(level)));
+            if path.lowest(level) == level {
+                S::supersede(&mut self.space, path.page(level), divided);
             }
             if let Some(Emptying { block, together: true }) = emptying
                 && level > 1
@@ -147,11 +147,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             self.shrink()?;
         } else if self.node(self.working(level), level)?.count() == 0 {
             self.count_node_less(level)?;
-            self.place.remove_empty(&mut self.space, level);
-            self.space.forget_address(name);
-            if !S::RETIRES {
-                self.space.retire(PageNumber(name));
-            }
+            self.place.remove_empty(&mut self.space, level, name);
             return Ok(Some(Child::Gone));
         } else {
             leave = leave || merged || S::Kind::writes_parent(self, path, level + 1)?;
@@ -283,7 +279,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             Child::Gone => {
                 // The upper neighbour takes the range. (The lower one may hold records that were
                 // trimmed.)
-                if S::TRIMS && slot + 1 < node.count() {
+                if S::SPLITS.trims() && slot + 1 < node.count() {
                     node.copy_key(slot, slot + 1);
                 }
                 node.remove(slot);
@@ -298,12 +294,12 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             }
             Child::Split { left, right } => {
                 node.set_payload(slot, &left.to_le_bytes());
-                if S::TRIMS && separator.high() <= node.as_node().key(0) {
+                if S::SPLITS.trims() && separator.high() <= node.as_node().key(0) {
                     node.set_key(0, separator.low());
                 }
                 // Each full node is split by itself, the highest first: the parent has room.
                 #[cfg(debug_assertions)]
-                assert!(!S::TRIMS || node.count() < capacity, "a parent lacks room");
+                assert!(!S::SPLITS.trims() || node.count() < capacity, "a parent lacks room");
                 let right = right.to_le_bytes();
                 let record = Record { index: slot + 1, key: None, payload: &right };
                 return self.insert_or_split(level, &record, right_edge, separator);
@@ -330,7 +326,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         }
         let node = self.level(level);
         let pointers = self.place.write_halves(&mut self.space, node, halves, records)?;
-        if S::LEFT_STAYS && pointers.0 == name {
+        if S::SPLITS.lower_stays() && pointers.0 == name {
             // The buffer still counts as the page on the chip, trimmed to the records that belong
             // to it.
             self.space.log.frames.hold(halves.left, PageNumber(self.space.current_page(name)));

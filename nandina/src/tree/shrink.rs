@@ -51,7 +51,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             let (level, working) =
                 (self.level(self.state.height()), self.working(self.state.height()));
             let to = S::extent(area_bytes, self.state.height(), self.state.height());
-            if S::PACKS && used > to.len() {
+            if S::SHARING.packs() && used > to.len() {
                 return Err(self.corrupt(frame, Damage::NodeTooFull));
             }
             self.place.begin(&mut self.space, self.state.height());

@@ -72,8 +72,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     }
 
     /// Whether a full node of `level` stays full if a record is added to its end.
-    pub(super) const fn stays_full(&self, level: u8, right_edge: bool) -> bool {
-        (right_edge && level != self.state.height()) || (S::FULL_LEAVES_STAY && level == 1)
+    pub(super) fn stays_full(&self, level: u8, right_edge: bool) -> bool {
+        S::stays_full(level, self.state.height(), right_edge)
     }
 
     /// Inserts a record into the node of `level`.
@@ -100,7 +100,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     pub(super) fn count_to_split(&self, level: u8) -> Result<usize, Fault<F::Error>> {
         let count = self.node(self.working(level), level)?.count();
         // The halves of a larger node would not fit into their new ranges.
-        if (!S::PACKS && count > self.capacity(level)) || count < 2 {
+        if (!S::SHARING.packs() && count > self.capacity(level)) || count < 2 {
             return Err(self.corrupt(self.working(level), Damage::NodeTooFull));
         }
         Ok(count)

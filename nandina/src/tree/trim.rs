@@ -1,6 +1,6 @@
 //! Trimming: after a split the lower half still holds stale copies of records.
 //!
-//! Where a split writes only the upper half and the parent ([`Placement::TRIMS`]), the lower half
+//! Where a split writes only the upper half and the parent ([`Placement::SPLITS`]), the lower half
 //! keeps old copies of the records that moved up. They begin where the upper neighbour's range
 //! begins, which the ancestors record; here they are cut off in the page buffer.
 //!
@@ -26,7 +26,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         level: u8,
         into: Option<usize>,
     ) -> Result<usize, Fault<F::Error>> {
-        let bounded = S::TRIMS && self.find_bound(path, level)?;
+        let bounded = S::SPLITS.trims() && self.find_bound(path, level)?;
         self.load_bounded(path, level, into, bounded)
     }
 
@@ -146,7 +146,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         path: &mut Path,
         key: &[u8],
     ) -> Result<bool, Fault<F::Error>> {
-        if !S::TRIMS || self.state.height() == 1 {
+        if !S::SPLITS.trims() || self.state.height() == 1 {
             return Ok(false);
         }
         let keeps = (2..=self.state.height()).find(|&level| path.count(level) > 1);

@@ -277,7 +277,7 @@ pub fn uncut<S: System, D: Ground>(device: D, run: CutRun) -> Result<(u64, u64),
     let Done { collected, height, .. } = runner.life.done;
     // Where each opening has other options, some of them leave enough room.
     let roomy = run.hardships.formats || run.hardships.changed;
-    let collects = collected || S::DESCRIPTION.in_place || roomy;
+    let collects = collected || !S::DESCRIPTION.collects() || roomy;
     if !collects || height < 2 || !runner.life.model.is_empty() {
         let left = runner.life.model.len();
         return Err(format!(

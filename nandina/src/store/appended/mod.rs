@@ -12,7 +12,7 @@ mod vm_ow;
 
 pub use vm_ow::VmOw;
 
-use crate::engine::{Cost, Options, path_options};
+use crate::engine::{Cost, Options, UpdateScheme, path_options};
 use last_programmed::LastProgrammed;
 
 use crate::error::{BadOption, Fault};
@@ -27,7 +27,7 @@ use crate::store::page_commits;
 use crate::tree::{Found, Opening, Placement, TreeIndex, WritePolicy};
 
 impl Kind for Appends {
-    const APPENDS: bool = true;
+    const UPDATES: UpdateScheme = UpdateScheme::Appended;
     const CHECKPOINTS_END_SESSIONS: bool = true;
     type Checkpoints = BuiltCheckpoints;
     type Cache<'b> = ReadCache<'b>;

@@ -11,12 +11,12 @@
 //! the parent in one program, the upper half first: if a cut leaves only that one, the lower half
 //! is still read from the old page and trimmed.
 
-use crate::engine::Description;
+use crate::engine::{Description, SplitCommit};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, Needs, PageNumber};
 use crate::log::Image;
 use crate::node::appended::{self, Change};
-use crate::space::{Appends, Space};
+use crate::space::{Appends, Kind as _, Space};
 use crate::tree::{Halves, Level, Origin, Placement, Written};
 
 /// VMTree-OW: records appended in place.
@@ -102,12 +102,23 @@ impl Placement for VmOw {
         code: 5,
         checkpoints: true,
         checkpoints_at_close: true,
-        appends: true,
+        updates: Appends::UPDATES,
         ..Description::EMPTY
     };
 
-    const TRIMS: bool = true;
-    const RETIRES: bool = false;
+    const SPLITS: SplitCommit = SplitCommit::ParentOfBoth;
+
+    fn supersede<F: Flash>(_space: &mut Space<'_, F, Self::Kind>, _page: u32, _divided: bool) {}
+
+    fn remove_empty<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F, Self::Kind>,
+        _level: u8,
+        name: u32,
+    ) {
+        space.forget_address(name);
+        space.retire(PageNumber(name));
+    }
 
     fn write<F: Flash>(
         &mut self,

@@ -11,10 +11,10 @@
 //! second one lists the sequence numbers of pages that do not count because they may be torn.
 
 use super::shadow_pages::ROOT as ROOT_PAGE;
-use crate::engine::Description;
+use crate::engine::{Description, SplitCommit};
 use crate::error::Fault;
-use crate::flash::{Flash, Needs};
-use crate::space::{InPlace, Space};
+use crate::flash::{Flash, Needs, PageNumber};
+use crate::space::{InPlace, Kind as _, Space};
 use crate::tree::{Halves, Level, Origin, Placement, Written};
 
 /// The B-tree, updated in place.
@@ -31,15 +31,24 @@ impl Placement for BTree {
         source: "VMTree paper (Ould-Khessal, Fazackerley and Lawrence), section 4.6",
         needs: Needs { rewrite: true, no_bad_blocks: true, ..Needs::NOTHING },
         code: 4,
-        in_place: true,
+        updates: InPlace::UPDATES,
         checkpoints: true,
         checkpoints_at_close: true,
         ..Description::EMPTY
     };
 
-    const TRIMS: bool = true;
-    const RETIRES: bool = false;
-    const LEFT_STAYS: bool = true;
+    const SPLITS: SplitCommit = SplitCommit::ParentOfUpper;
+
+    fn supersede<F: Flash>(_space: &mut Space<'_, F, Self::Kind>, _page: u32, _divided: bool) {}
+
+    fn remove_empty<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F, Self::Kind>,
+        _level: u8,
+        name: u32,
+    ) {
+        space.retire(PageNumber(name));
+    }
 
     fn path_pages(_height: u8) -> u32 {
         1

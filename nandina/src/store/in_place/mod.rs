@@ -17,7 +17,7 @@ mod wpcb;
 pub use btree::BTree;
 pub use wpcb::Wpcb;
 
-use crate::engine::{Cost, Options, WorstChange, path_options};
+use crate::engine::{Cost, Options, UpdateScheme, WorstChange, path_options};
 use checkpoint::AmongNodes;
 use session_page::Sessions;
 use shadow_pages::{ROOT as ROOT_PAGE, logical_pages};
@@ -31,9 +31,8 @@ use crate::space::{InPlace, Kind, ReadCache, Space};
 use crate::tree::{Limits, Opening, Placement, Replaced, TreeIndex, WritePolicy};
 
 impl Kind for InPlace {
-    const REPLACES: bool = true;
+    const UPDATES: UpdateScheme = UpdateScheme::InPlace;
     const CHECKPOINTS_END_SESSIONS: bool = true;
-    const COLLECTS: bool = false;
     /// Gaps are listed in session pages instead.
     const GAP: u64 = 0;
     type Checkpoints = AmongNodes;

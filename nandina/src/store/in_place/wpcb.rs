@@ -6,7 +6,7 @@
 //! node has one page.
 
 use super::BTree;
-use crate::engine::Description;
+use crate::engine::{Description, SplitCommit};
 use crate::flash::{Flash, Needs};
 use crate::space::{InPlace, Space};
 use crate::tree::{Halves, Level, Origin, PlaceFault, Placement, Written};
@@ -28,10 +28,19 @@ impl Placement for Wpcb {
         ..BTree::DESCRIPTION
     };
 
-    const TRIMS: bool = BTree::TRIMS;
-    const RETIRES: bool = BTree::RETIRES;
-    const LEFT_STAYS: bool = BTree::LEFT_STAYS;
-    const FULL_LEAVES_STAY: bool = true;
+    const SPLITS: SplitCommit = BTree::SPLITS;
+
+    fn stays_full(level: u8, height: u8, right_edge: bool) -> bool {
+        level == 1 || BTree::stays_full(level, height, right_edge)
+    }
+
+    fn supersede<F: Flash>(space: &mut Space<'_, F, InPlace>, page: u32, divided: bool) {
+        BTree::supersede(space, page, divided);
+    }
+
+    fn remove_empty<F: Flash>(&mut self, space: &mut Space<'_, F, InPlace>, level: u8, name: u32) {
+        self.0.remove_empty(space, level, name);
+    }
 
     fn path_pages(height: u8) -> u32 {
         BTree::path_pages(height)

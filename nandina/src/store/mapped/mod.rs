@@ -11,7 +11,7 @@ mod vm;
 
 pub use vm::Vm;
 
-use crate::engine::{Cost, Options, path_options};
+use crate::engine::{Cost, Options, UpdateScheme, path_options};
 use flush_mappings::Reclaiming;
 
 use crate::error::{BadOption, Fault};
@@ -25,6 +25,7 @@ use crate::space::{BuiltCheckpoints, Kind, Maps, ReadCache, Space, mappings_in};
 use crate::tree::{Limits, Opening, Path, Placement, TreeIndex, WritePolicy};
 
 impl Kind for Maps {
+    const UPDATES: UpdateScheme = UpdateScheme::Mapped;
     type Checkpoints = BuiltCheckpoints;
     type Cache<'b> = ReadCache<'b>;
     type Memory = Reclaiming;

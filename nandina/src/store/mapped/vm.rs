@@ -18,14 +18,14 @@
 //! mappings by reading the logical addresses of all pages. Each page carries the number of the
 //! newest root in its tag, so that a mount does not take an older root for one that was lost.
 
-use crate::engine::Description;
+use crate::engine::{Description, SplitCommit};
 use core::ops::Range;
 
 use crate::bytes::u32_at;
 use crate::error::Fault;
 use crate::flash::Flash;
 use crate::node::TAG_MAX;
-use crate::space::{Maps, Space};
+use crate::space::{Kind as _, Maps, Space};
 use crate::tree::{Halves, Level, Origin, Placement, Written, node_in, node_mut_in};
 
 /// VMTree: new pages, and virtual mappings instead of new parents.
@@ -77,12 +77,11 @@ impl Placement for Vm {
         source: "VMTree paper (Ould-Khessal, Fazackerley and Lawrence), sections 4.2 to 4.5",
         code: 3,
         checkpoints: true,
-        maps: true,
+        updates: Maps::UPDATES,
         ..Description::EMPTY
     };
 
-    const TRIMS: bool = true;
-    const LEFT_STAYS: bool = true;
+    const SPLITS: SplitCommit = SplitCommit::ParentOfUpper;
 
     fn extent(area_bytes: usize, _level: u8, _height: u8) -> Range<usize> {
         0..area_bytes.saturating_sub(ADDRESS_BYTES)

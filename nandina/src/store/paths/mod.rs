@@ -15,7 +15,7 @@ pub use wandering::Wandering;
 
 use crate::blocks::WearPolicy;
 use crate::cache::{Cache, Staging};
-use crate::engine::{Cost, Options};
+use crate::engine::{Cost, Options, UpdateScheme};
 use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, PageNumber};
 #[cfg(feature = "checkpoints")]
@@ -26,7 +26,7 @@ use crate::space::{Absent, BuiltCheckpoints, Kind, Paths, STAGED, Space};
 use crate::tree::{Level, Opening, Placement, TreeIndex, WritePolicy, node_mut_in};
 
 impl Kind for Paths {
-    const PAGES_COMMIT: bool = false;
+    const UPDATES: UpdateScheme = UpdateScheme::Paths;
     const KEEPS_PAGES: bool = false;
     const WEAR: WearPolicy = WearPolicy::Counted;
     type Checkpoints = BuiltCheckpoints;
@@ -161,7 +161,7 @@ impl WritePolicy for Paths {
         _index: &TreeIndex<'_, F, S>,
         inner_nodes: u32,
     ) -> u32 {
-        if S::PACKS { inner_nodes } else { 0 }
+        if S::SHARING.packs() { inner_nodes } else { 0 }
     }
 
     fn planned_beside<S: Placement<Kind = Self>>(
@@ -169,7 +169,7 @@ impl WritePolicy for Paths {
         inner_nodes: u32,
         _mappings: usize,
     ) -> u32 {
-        if S::PACKS { inner_nodes } else { 0 }
+        if S::SHARING.packs() { inner_nodes } else { 0 }
     }
 
     fn refuses(_options: &Options) -> Option<BadOption> {

@@ -22,14 +22,14 @@
 //! The paper splits the root as soon as it is full (Algorithm 3, line 4). Here the root is split
 //! when the next child arrives, as every other node is. The pages written are the same.
 
-use crate::engine::Description;
+use crate::engine::{Description, PageSharing};
 use core::ops::Range;
 
 use super::name_page;
 use crate::error::Fault;
 use crate::flash::Flash;
 use crate::node::SAME_PAGE;
-use crate::space::{Paths, Space};
+use crate::space::{Kind as _, Paths, Space};
 use crate::tree::{Halves, Level, Origin, Placement, Written, node_in};
 
 /// μ-Tree: one page for each updated path.
@@ -53,12 +53,12 @@ impl Placement for Mu {
         code: 2,
         buffers_min: 2,
         buffers_default: 2,
-        writes_paths: true,
+        updates: Paths::UPDATES,
         checkpoints: true,
         ..Description::EMPTY
     };
 
-    const SHARES_PAGES: bool = true;
+    const SHARING: PageSharing = PageSharing::ByLevel;
 
     fn extent(area_bytes: usize, level: u8, height: u8) -> Range<usize> {
         let start = if level == height { 0 } else { area_bytes >> level };
@@ -98,7 +98,12 @@ impl Placement for Mu {
         }
     }
 
-    fn remove_empty<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: u8) {
+    fn remove_empty<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F, Self::Kind>,
+        level: u8,
+        _name: u32,
+    ) {
         let area = space.log.layout().area_bytes();
         space.log.frames.bytes_mut(STAGE)[area >> level..area].fill(0xFF);
         self.lowest = level + 1;

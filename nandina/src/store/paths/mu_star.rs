@@ -18,11 +18,11 @@
 use core::ops::Range;
 
 use super::{Mu, name_page};
-use crate::engine::{Description, NodeArea};
+use crate::engine::{Description, NodeArea, PageSharing};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::{Node, SAME_PAGE};
-use crate::space::{Paths, Space};
+use crate::space::{Kind as _, Paths, Space};
 use crate::tree::{Halves, Level, Origin, Placement, Written, extent_of, node_in};
 
 /// μ-Tree whose leaves have what their paths leave free.
@@ -133,14 +133,12 @@ impl Placement for MuStar {
         code: 9,
         buffers_min: 3,
         buffers_default: 3,
-        writes_paths: true,
+        updates: Paths::UPDATES,
         checkpoints: true,
         ..Description::EMPTY
     };
 
-    const SHARES_PAGES: bool = true;
-
-    const PACKS: bool = true;
+    const SHARING: PageSharing = PageSharing::Packed;
 
     // Twice the share of each inner node, so that all of them fit in one page.
     fn extent(area_bytes: usize, level: u8, _height: u8) -> Range<usize> {
@@ -219,7 +217,12 @@ impl Placement for MuStar {
         level.shape.capacity(space.area_bytes().saturating_sub(above)).max(fits)
     }
 
-    fn remove_empty<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, level: u8) {
+    fn remove_empty<F: Flash>(
+        &mut self,
+        _space: &mut Space<'_, F, Self::Kind>,
+        level: u8,
+        _name: u32,
+    ) {
         self.lowest = level + 1;
     }
 

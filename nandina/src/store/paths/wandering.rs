@@ -6,7 +6,7 @@
 use crate::engine::Description;
 use crate::error::Fault;
 use crate::flash::Flash;
-use crate::space::{Paths, Space};
+use crate::space::{Kind as _, Paths, Space};
 use crate::tree::{Halves, Level, Origin, Placement, Written};
 
 /// A B+-tree whose whole path moves to new pages with each update.
@@ -24,7 +24,7 @@ impl Placement for Wandering {
         code: 1,
         buffers_min: 2,
         buffers_default: 4,
-        writes_paths: true,
+        updates: Paths::UPDATES,
         checkpoints: true,
         ..Description::EMPTY
     };
