@@ -2,65 +2,20 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use nandina::flash::{BlockNumber, Flash, PageNumber};
+use nandina::flash::{Flash, PageNumber};
 use nandina::log::layout_of;
 use nandina_ftl::ftl::FtlError;
-use nandina_sim::{Chip, ChipError, Cut, Faults};
+use nandina_sim::{Chip, ChipError, Faults};
 
-use crate::host::{Change, Device, Host, Memory, Outcome, expect_sound};
+use crate::cutting::{live, lost};
+use crate::host::{Change, Device, Host, Memory, Outcome};
 use crate::numbers::Numbers;
 use crate::{CHIP, FAILING, seeds};
 
-/// Blocks that have failed.
-fn lost(chip: &Chip) -> usize {
-    let blocks = (0..FAILING.geometry.blocks).map(BlockNumber);
-    blocks.filter(|&block| chip.is_lost(block)).count()
-}
-
 /// Makes changes on a chip with these faults, and expects no loss.
-///
-/// Faults end when as many blocks have failed as the chip is said to lose.
-fn live(name: &'static str, seed: u64, faults: Faults) -> Chip {
-    let mut chip = Chip::with_seed(FAILING, seed);
-    let apart = seed % 2 == 1;
-    let (mut memory, mut numbers) = (Memory::by(apart, &FAILING, name), Numbers(seed));
-    let mut host = Host::new(memory.logical_pages);
-    host.checkpoints = memory.checkpoints;
-    memory.with(&mut chip, true, |_| Ok(())).unwrap();
-    let most = FAILING.capabilities.bad_blocks_max(FAILING.geometry.blocks) as usize;
-    for session in 0..8 {
-        let what = format!("{name}, seed {seed}, session {session}");
-        let fails = session < 6 && lost(&chip) < most;
-        let limited = Faults { program_failures: 0, erase_failures: 0, ..faults };
-        chip.set_faults(if fails { faults } else { limited });
-        // Two blocks may fail before the next look.
-        let changes = if fails { 30 } else { 150 };
-        if session % 2 == 1 {
-            chip.cut_at(300 + u64::from(numbers.below(900)), Cut::ALL[session / 2 % 5]);
-        }
-        let work = |ftl: &mut Device<'_>| -> Outcome<()> {
-            for _ in 0..changes {
-                match host.change(ftl, &mut numbers) {
-                    // The next call mounts again.
-                    Err(FtlError::Device(ChipError::GaveUp)) => host.verify(ftl, &what)?,
-                    done => done?,
-                }
-            }
-            host.verify(ftl, &what)?;
-            expect_sound(ftl, &what)
-        };
-        match memory.with(&mut chip, false, work) {
-            Ok(()) | Err(FtlError::Device(ChipError::PowerLost | ChipError::GaveUp)) => {}
-            // More blocks have failed in one session than the chip was said to lose at all.
-            Err(FtlError::WornOut { .. }) if lost(&chip) > most => return chip,
-            Err(error) => panic!("{what}: {error}"),
-        }
-        chip.restore_power();
-        chip.set_faults(Faults { device_errors: 0, ..limited });
-        let verified = memory.with(&mut chip, false, |ftl| host.verify(ftl, &what));
-        verified.unwrap_or_else(|error| panic!("{what}: {error}"));
-    }
-    chip
+fn live_with(name: &'static str, seed: u64, faults: Faults) -> Chip {
+    let mut memory = Memory::by(seed % 2 == 1, &FAILING, name);
+    live(&mut memory, (FAILING, seed, faults), (30, 150), name)
 }
 
 #[test]
@@ -70,7 +25,7 @@ fn blocks_that_fail_lose_nothing() {
     let (mut failures, mut marked) = (0, 0);
     for seed in seeds(400, 24) {
         for name in ["page", "compact"] {
-            let chip = live(name, seed, faults);
+            let chip = live_with(name, seed, faults);
             failures += chip.fault_counters().program_failures;
             failures += chip.fault_counters().erase_failures;
             marked += chip.bad_blocks().count();
@@ -85,7 +40,7 @@ fn an_operation_that_the_device_gives_up_is_as_a_cut() {
     let faults = Faults { device_errors: 900, unstable_pages: 1, ..Faults::NONE };
     let errors: u64 = seeds(300, 12)
         .into_iter()
-        .map(|seed| live("compact", seed, faults).fault_counters().device_errors)
+        .map(|seed| live_with("compact", seed, faults).fault_counters().device_errors)
         .sum();
     println!("{errors} errors");
     assert!(errors > 20, "only {errors} errors");

@@ -3,6 +3,7 @@
 use nandina::blocks::GcPolicy;
 use nandina::flash::Flash;
 use nandina::flash::profile::Profile;
+use nandina_ftl::LogicalPages;
 use nandina_ftl::ftl::{
     Ftl, FtlError, logical_pages_apart_max, logical_pages_max, ram_needed_with, space_of,
 };
@@ -10,12 +11,13 @@ use nandina_ftl::mapping::registry::by_name;
 use nandina_ftl::mapping::{Mapping, Space};
 use nandina_sim::{Chip, ChipError};
 
+use crate::cutting::{Open, Subject, UseOf};
 use crate::numbers::Numbers;
+
+pub use crate::cutting::Outcome;
 
 /// An FTL of the tests.
 pub type Device<'a> = Ftl<'a, &'a mut Chip, &'a mut dyn Mapping>;
-
-pub type Outcome<T> = Result<T, FtlError<ChipError>>;
 
 /// A change of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +73,8 @@ pub struct Memory {
     pub checkpoints: u32,
     /// Whether sessions end with [`Ftl::close`].
     pub closes: bool,
+    /// Times that [`Subject::verify`] met a checkpoint.
+    pub from_checkpoint: u32,
 }
 
 impl Memory {
@@ -121,6 +125,7 @@ impl Memory {
             forgets_marks,
             checkpoints,
             closes,
+            from_checkpoint: 0,
         }
     }
 
@@ -143,6 +148,84 @@ impl Memory {
             ftl.close()?;
         }
         Ok(done)
+    }
+}
+
+/// An FTL that is open, and its host.
+struct Opened<'d, 'a>(&'d mut Device<'a>, &'d mut Host);
+
+impl Open for Opened<'_, '_> {
+    fn ftl(&mut self) -> &mut dyn LogicalPages<Error = FtlError<ChipError>> {
+        self.0
+    }
+
+    fn change(&mut self, numbers: &mut Numbers) -> Outcome<()> {
+        self.1.change(self.0, numbers)
+    }
+
+    fn write(&mut self, logical: u32, content: u32) -> Outcome<()> {
+        self.1.make(self.0, Change::Write(logical, content))
+    }
+
+    fn verify(&mut self, what: &str) -> Outcome<()> {
+        self.1.verify(self.0, what)
+    }
+
+    fn expect_sound(&mut self, what: &str) -> Outcome<()> {
+        expect_sound(self.0, what)
+    }
+}
+
+impl Subject for Memory {
+    type Host = Host;
+
+    fn new_host(&self) -> Host {
+        let mut host = Host::new(self.logical_pages);
+        host.checkpoints = self.checkpoints;
+        (host.requests, host.forgets_marks) = (self.requests, self.forgets_marks);
+        host
+    }
+
+    fn with(
+        &mut self,
+        chip: &mut Chip,
+        host: &mut Host,
+        is_new: bool,
+        work: &mut UseOf<'_>,
+    ) -> Outcome<()> {
+        Self::with(self, chip, is_new, |ftl| work(&mut Opened(ftl, host)))
+    }
+
+    fn session(
+        &mut self,
+        chip: &mut Chip,
+        host: &mut Host,
+        numbers: &mut Numbers,
+        changes: u32,
+    ) -> Outcome<()> {
+        // Where sessions end, they are short.
+        let (each, often) = if self.closes { (6, 4) } else { (changes, 16) };
+        for from in (0..changes).step_by(each as usize) {
+            Self::with(self, chip, false, |ftl| {
+                for at in from..changes.min(from + each) {
+                    host.change(ftl, numbers)?;
+                    if at % often == often - 1 {
+                        ftl.idle(20)?;
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn verify(&mut self, chip: &mut Chip, host: &mut Host, what: &str) {
+        let verified = Self::with(self, chip, false, |ftl| {
+            host.verify(ftl, what)?;
+            Ok(ftl.has_checkpoint())
+        });
+        let is_used = verified.unwrap_or_else(|error| panic!("{what}: {error}"));
+        self.from_checkpoint += u32::from(is_used);
     }
 }
 

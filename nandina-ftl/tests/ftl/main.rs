@@ -7,6 +7,8 @@ mod checkpoints;
 #[path = "../chips/mod.rs"]
 mod chips;
 mod cuts;
+#[path = "../cutting/mod.rs"]
+mod cutting;
 mod demand;
 mod disk;
 mod faults;

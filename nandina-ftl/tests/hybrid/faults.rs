@@ -9,58 +9,17 @@ use nandina::node::PageHeader;
 use nandina_ftl::LogicalPages;
 use nandina_ftl::ftl::FtlError;
 use nandina_ftl::hybrid::{Bast, Hybrid, logical_pages_max, ram_needed};
-use nandina_sim::{Chip, ChipError, Cut, Faults};
+use nandina_sim::{Chip, ChipError, Faults};
 
-use crate::host::{Change, Device, Host, Memory, Outcome, Which, expect_sound};
+use crate::cutting::live;
+use crate::host::{Change, Device, Host, Memory, Which};
 use crate::numbers::Numbers;
 use crate::{ALL, CHIP, FAILING, seeds};
 
 /// Makes changes on a chip with these faults, and expects no loss.
-///
-/// Faults end when as many blocks have failed as the chip is said to lose.
-fn live(which: Which, seed: u64, faults: Faults) -> Chip {
-    let mut chip = Chip::with_seed(FAILING, seed);
-    let (mut memory, mut numbers) = (Memory::new(&FAILING, which), Numbers(seed));
-    let mut host = Host::new(memory.logical_pages);
-    memory.with(&mut chip, true, |_| Ok(())).unwrap();
-    let most = FAILING.capabilities.bad_blocks_max(FAILING.geometry.blocks) as usize;
-    for session in 0..8 {
-        let what = format!("{which:?}, seed {seed}, session {session}");
-        let all = 0..FAILING.geometry.blocks;
-        let lost = all.filter(|&block| chip.is_lost(BlockNumber(block))).count();
-        let fails = session < 6 && lost < most;
-        let limited = Faults { program_failures: 0, erase_failures: 0, ..faults };
-        chip.set_faults(if fails { faults } else { limited });
-        // Two blocks may fail before the next look.
-        let changes = if fails { 10 } else { 80 };
-        if session % 2 == 1 {
-            chip.cut_at(300 + u64::from(numbers.below(900)), Cut::ALL[session / 2 % 5]);
-        }
-        let work = |ftl: &mut dyn Device| -> Outcome<()> {
-            for _ in 0..changes {
-                match host.change(ftl, &mut numbers) {
-                    // The next call mounts again.
-                    Err(FtlError::Device(ChipError::GaveUp)) => host.verify(ftl, &what)?,
-                    done => done?,
-                }
-            }
-            host.verify(ftl, &what)?;
-            expect_sound(ftl, &what)
-        };
-        match memory.with(&mut chip, false, work) {
-            Ok(()) | Err(FtlError::Device(ChipError::PowerLost | ChipError::GaveUp)) => {}
-            Err(FtlError::WornOut { bad_blocks }) => {
-                assert!(bad_blocks as usize > most, "{what}: {bad_blocks}");
-                return chip;
-            }
-            Err(error) => panic!("{what}: {error}"),
-        }
-        chip.restore_power();
-        chip.set_faults(Faults { device_errors: 0, ..limited });
-        let verified = memory.with(&mut chip, false, |ftl| host.verify(ftl, &what));
-        verified.unwrap_or_else(|error| panic!("{what}: {error}"));
-    }
-    chip
+fn live_with(which: Which, seed: u64, faults: Faults) -> Chip {
+    let mut memory = Memory::new(&FAILING, which);
+    live(&mut memory, (FAILING, seed, faults), (10, 80), &format!("{which:?}"))
 }
 
 #[test]
@@ -70,7 +29,7 @@ fn blocks_that_fail_lose_nothing() {
     let (mut failures, mut marked) = (0, 0);
     for seed in seeds(400, 20) {
         for which in ALL {
-            let chip = live(which, seed, faults);
+            let chip = live_with(which, seed, faults);
             failures += chip.fault_counters().program_failures;
             failures += chip.fault_counters().erase_failures;
             marked += chip.bad_blocks().count();
@@ -86,7 +45,7 @@ fn an_operation_that_the_device_gives_up_is_as_a_cut() {
     let mut errors = 0;
     for seed in seeds(300, 6) {
         for which in ALL {
-            errors += live(which, seed, faults).fault_counters().device_errors;
+            errors += live_with(which, seed, faults).fault_counters().device_errors;
         }
     }
     println!("{errors} errors");

@@ -9,9 +9,10 @@ use nandina_ftl::hybrid::{
 };
 use nandina_sim::{Chip, ChipError};
 
+use crate::cutting::{Open, Subject, UseOf};
 use crate::numbers::Numbers;
 
-pub type Outcome<T> = Result<T, FtlError<ChipError>>;
+pub use crate::cutting::Outcome;
 
 /// Which FTL.
 #[derive(Clone, Copy, Debug)]
@@ -164,6 +165,49 @@ impl Memory {
         self.merges.full += merges.full;
         self.conversions += ftl.conversions().blocks;
         done
+    }
+}
+
+/// An FTL that is open, and its host.
+struct Opened<'d>(&'d mut dyn Device, &'d mut Host);
+
+impl Open for Opened<'_> {
+    fn ftl(&mut self) -> &mut dyn LogicalPages<Error = FtlError<ChipError>> {
+        self.0
+    }
+
+    fn change(&mut self, numbers: &mut Numbers) -> Outcome<()> {
+        self.1.change(self.0, numbers)
+    }
+
+    fn write(&mut self, logical: u32, content: u32) -> Outcome<()> {
+        self.1.make(self.0, Change::Write(logical, content))
+    }
+
+    fn verify(&mut self, what: &str) -> Outcome<()> {
+        self.1.verify(self.0, what)
+    }
+
+    fn expect_sound(&mut self, what: &str) -> Outcome<()> {
+        expect_sound(self.0, what)
+    }
+}
+
+impl Subject for Memory {
+    type Host = Host;
+
+    fn new_host(&self) -> Host {
+        Host::new(self.logical_pages)
+    }
+
+    fn with(
+        &mut self,
+        chip: &mut Chip,
+        host: &mut Host,
+        is_new: bool,
+        work: &mut UseOf<'_>,
+    ) -> Outcome<()> {
+        Self::with(self, chip, is_new, |ftl| work(&mut Opened(ftl, host)))
     }
 }
 

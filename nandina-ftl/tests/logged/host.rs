@@ -6,9 +6,10 @@ use nandina_ftl::ftl::FtlError;
 use nandina_ftl::logged::{LogMerges, Logged, Scheme, logical_pages_max, ram_needed};
 use nandina_sim::{Chip, ChipError};
 
+use crate::cutting::{Open, Subject, UseOf};
 use crate::numbers::Numbers;
 
-pub type Outcome<T> = Result<T, FtlError<ChipError>>;
+pub use crate::cutting::Outcome;
 
 pub type Device<'b> = Logged<'b, &'b mut Chip>;
 
@@ -44,6 +45,50 @@ impl Memory {
         self.merges.divisions += divisions;
         self.merges.records += records;
         done
+    }
+}
+
+/// An FTL that is open, and its host.
+struct Opened<'d, 'b>(&'d mut Device<'b>, &'d mut Host);
+
+impl Open for Opened<'_, '_> {
+    fn ftl(&mut self) -> &mut dyn LogicalPages<Error = FtlError<ChipError>> {
+        self.0
+    }
+
+    fn change(&mut self, numbers: &mut Numbers) -> Outcome<()> {
+        self.1.change(self.0, numbers)
+    }
+
+    fn write(&mut self, logical: u32, content: u32) -> Outcome<()> {
+        let page = content.to_le_bytes().into_iter().cycle().take(self.0.page_bytes()).collect();
+        self.1.make(self.0, Change::Write(logical, page))
+    }
+
+    fn verify(&mut self, what: &str) -> Outcome<()> {
+        self.1.verify(self.0, what)
+    }
+
+    fn expect_sound(&mut self, what: &str) -> Outcome<()> {
+        expect_sound(self.0, what)
+    }
+}
+
+impl Subject for Memory {
+    type Host = Host;
+
+    fn new_host(&self) -> Host {
+        Host::new(self.logical_pages)
+    }
+
+    fn with(
+        &mut self,
+        chip: &mut Chip,
+        host: &mut Host,
+        is_new: bool,
+        work: &mut UseOf<'_>,
+    ) -> Outcome<()> {
+        Self::with(self, chip, is_new, |ftl| work(&mut Opened(ftl, host)))
     }
 }
 
