@@ -319,7 +319,9 @@ fn each_decision_names_an_assertion_or_a_test_that_exists() {
     assert!(asserted >= 14, "only {asserted} decisions are asserted");
 }
 
-/// Phrases that comments of the library do not use, in lower case, each with a plain one.
+/// Phrases that comments of the library and documents do not use, in lower case.
+///
+/// Each is followed by a plain one.
 const AVOIDED: &[(&str, &str)] = &[
     ("answers ", "returns"),
     ("is told", "is notified of, records"),
@@ -343,6 +345,18 @@ const AVOIDED: &[(&str, &str)] = &[
     ("takes for", "accepts as"),
     ("more than is theirs", "stale copies of records"),
 ];
+
+/// Longer phrases in which an avoided one has another sense.
+const OTHER_SENSES: &[&str] = &["all or nothing", "or nothing else"];
+
+/// The avoided phrases in a text, each with a plain one.
+fn avoided_in(text: &str) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    let mut text = text.to_lowercase();
+    for sense in OTHER_SENSES {
+        text = text.replace(sense, "");
+    }
+    AVOIDED.iter().filter(move |(phrase, _)| text.contains(phrase))
+}
 
 /// A comment of the library.
 struct Comment {
@@ -421,9 +435,39 @@ fn comments_of_the_library_are_narrow_and_begin_with_a_short_sentence() {
 #[test]
 fn comments_of_the_library_use_the_words_of_the_field() {
     for Comment { at: (file, line), lines, .. } in comments() {
-        let text = lines.join(" ").to_lowercase();
-        for (phrase, plain) in AVOIDED {
-            assert!(!text.contains(phrase), "{file}:{line}: \"{phrase}\"; better: {plain}");
+        let avoided = avoided_in(&lines.join(" ")).next();
+        assert!(avoided.is_none(), "{file}:{line}: {avoided:?}");
+    }
+}
+
+#[test]
+fn documents_use_the_words_of_the_field() {
+    let mut documents = vec![root().join("ARCHITECTURE.md"), root().join("README.md")];
+    let docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    documents.extend(docs.filter(|path| path.extension().is_some_and(|it| it == "md")));
+    assert!(documents.len() >= 12, "only {} documents were seen", documents.len());
+    let mut found = Vec::new();
+    for path in documents {
+        let text = fs::read_to_string(&path).unwrap();
+        for paragraph in text.split("\n\n") {
+            let words = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+            let avoided = avoided_in(&words);
+            found.extend(avoided.map(|(phrase, plain)| {
+                let line = paragraph.lines().next().unwrap_or("");
+                let begin: String = line.chars().take(60).collect();
+                format!("{}, \"{begin}\": \"{phrase}\"; better: {plain}", path.display())
+            }));
         }
     }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn a_phrase_is_avoided_unless_it_has_another_sense() {
+    let found = |text| avoided_in(text).map(|(phrase, _)| *phrase).collect::<Vec<_>>();
+    assert_eq!(
+        found("Returns a page, or nothing. Else it goes on."),
+        ["goes on", ". else ", "or nothing"]
+    );
+    assert_eq!(found("It is all or nothing: the last page, or nothing else."), [""; 0]);
 }
