@@ -35,6 +35,8 @@ pub mod hybrid;
 pub mod logged;
 mod logical;
 pub mod mapping;
+#[doc(hidden)]
+pub mod marks;
 mod stripe;
 
 pub use logical::{LogicalPages, Statistics};

@@ -6,7 +6,7 @@
 
 use nandina::flash::profile::NOR;
 use nandina::flash::{Flash, PageNumber};
-use nandina::marks::{NAMES, reached};
+use nandina::marks::{NAMES, REACHED};
 use nandina::store::{Mu, Rosette, SYSTEMS, Vm, VmOw};
 use nandina::{Index, Options, System, key, ram_needed};
 use nandina_lab::effort::{Effort, effort};
@@ -222,7 +222,7 @@ fn every_rare_branch_is_reached() {
     open_and_cut();
     open_after_torn_format();
 
-    let reached: Vec<_> = reached().collect();
+    let reached: Vec<_> = REACHED.among(NAMES).collect();
     let is_due =
         |name: &&&str| effort() == Effort::Full || RARE.iter().all(|(rare, _)| rare != *name);
     let missing: Vec<_> =

@@ -33,13 +33,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "coverage-marks")]
 #[doc(hidden)]
 #[macro_use]
 pub mod marks;
-#[cfg(not(feature = "coverage-marks"))]
-#[macro_use]
-mod marks;
 
 pub mod blocks;
 mod bytes;

@@ -4,6 +4,9 @@
 //! name. With the feature `coverage-marks`, which only tests enable, a mark notes that it was
 //! reached, and a test demands that all are (`nandina-lab/tests/marks.rs`). Without the feature a
 //! mark is no code and no RAM, and a target needs no atomic memory for it.
+//!
+//! A crate above the library has marks of its own if its root has a module `marks` with `NAMES` and
+//! [`REACHED`].
 
 #[cfg(feature = "coverage-marks")]
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -71,18 +74,47 @@ pub const NAMES: &[&str] = &[
     "the victim is the block that the fewest moves empty",
 ];
 
-#[cfg(feature = "coverage-marks")]
-static REACHED: [AtomicBool; NAMES.len()] = [const { AtomicBool::new(false) }; NAMES.len()];
+/// Which of the library's marks were reached.
+pub static REACHED: Reached<{ NAMES.len() }> = Reached::none();
 
-/// The position of a name among [`NAMES`].
+/// Which of `COUNT` marks were reached since the program began.
+pub struct Reached<const COUNT: usize> {
+    #[cfg(feature = "coverage-marks")]
+    each: [AtomicBool; COUNT],
+}
+
+impl<const COUNT: usize> Reached<COUNT> {
+    /// None of them.
+    pub const fn none() -> Self {
+        Self {
+            #[cfg(feature = "coverage-marks")]
+            each: [const { AtomicBool::new(false) }; COUNT],
+        }
+    }
+
+    /// Notes that the mark at this position was reached.
+    #[cfg(feature = "coverage-marks")]
+    pub fn note(&self, position: usize) {
+        self.each[position].store(true, Ordering::Relaxed);
+    }
+
+    /// Those of the `names` whose marks were reached.
+    #[cfg(feature = "coverage-marks")]
+    pub fn among<'n>(&self, names: &[&'n str]) -> impl Iterator<Item = &'n str> {
+        let marks = names.iter().zip(&self.each);
+        marks.filter(|(_, reached)| reached.load(Ordering::Relaxed)).map(|(&name, _)| name)
+    }
+}
+
+/// The position of a name among those of a crate's marks.
 ///
 /// # Panics
 ///
-/// If it is not there: then the library does not compile.
-pub const fn position(name: &str) -> usize {
+/// If it is not there: then the crate does not compile.
+pub const fn position(names: &[&str], name: &str) -> usize {
     let mut at = 0;
-    while at < NAMES.len() {
-        if is_same(NAMES[at].as_bytes(), name.as_bytes()) {
+    while at < names.len() {
+        if is_same(names[at].as_bytes(), name.as_bytes()) {
             return at;
         }
         at += 1;
@@ -98,32 +130,25 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
     at == one.len() && at == other.len()
 }
 
-/// Notes that the mark at this position was reached.
+/// Marks a rare branch. The name is one of the crate that has the branch.
 #[cfg(feature = "coverage-marks")]
-pub fn reach(position: usize) {
-    REACHED[position].store(true, Ordering::Relaxed);
-}
-
-/// The marks that were reached since the program began.
-#[cfg(feature = "coverage-marks")]
-pub fn reached() -> impl Iterator<Item = &'static str> {
-    let marks = NAMES.iter().zip(&REACHED);
-    marks.filter(|(_, reached)| reached.load(Ordering::Relaxed)).map(|(&name, _)| name)
-}
-
-/// Marks a rare branch.
-#[cfg(feature = "coverage-marks")]
+#[doc(hidden)]
+#[macro_export]
+#[expect(clippy::crate_in_macro_def, reason = "each crate has its own names")]
 macro_rules! covered {
     ($name:literal) => {{
-        const POSITION: usize = $crate::marks::position($name);
-        $crate::marks::reach(POSITION);
+        const POSITION: usize = $crate::marks::position(crate::marks::NAMES, $name);
+        crate::marks::REACHED.note(POSITION);
     }};
 }
 
 /// Marks a rare branch: only its name is checked.
 #[cfg(not(feature = "coverage-marks"))]
+#[doc(hidden)]
+#[macro_export]
+#[expect(clippy::crate_in_macro_def, reason = "each crate has its own names")]
 macro_rules! covered {
     ($name:literal) => {
-        const _: usize = $crate::marks::position($name);
+        const _: usize = $crate::marks::position(crate::marks::NAMES, $name);
     };
 }

@@ -205,16 +205,18 @@ fn lines_of_code(text: &str) -> usize {
 
 #[test]
 fn each_coverage_mark_is_at_one_place() {
-    let library = sources(&root().join("nandina/src"));
-    let (_, list) = library.iter().find(|(path, _)| path.ends_with("marks.rs")).unwrap();
-    let (_, list) = list.split_once("NAMES: &[&str] = &[").unwrap();
-    let (list, _) = list.split_once("];").unwrap();
-    let names: Vec<_> = list.split('"').skip(1).step_by(2).collect();
-    assert!(names.len() >= 20, "only {} marks were seen", names.len());
-    for name in names {
-        let mark = format!("covered!(\"{name}\")");
-        let places: usize = library.iter().map(|(_, text)| text.matches(&mark).count()).sum();
-        assert_eq!(places, 1, "{mark}");
+    for folder in ["nandina/src", "nandina-ftl/src"] {
+        let files = sources(&root().join(folder));
+        let (_, list) = files.iter().find(|(path, _)| path.ends_with("marks.rs")).unwrap();
+        let (_, list) = list.split_once("NAMES: &[&str] = &[").unwrap();
+        let (list, _) = list.split_once("];").unwrap();
+        let names: Vec<_> = list.split('"').skip(1).step_by(2).collect();
+        assert!(names.len() >= 20, "{folder}: only {} marks were seen", names.len());
+        for name in names {
+            let mark = format!("covered!(\"{name}\")");
+            let places: usize = files.iter().map(|(_, text)| text.matches(&mark).count()).sum();
+            assert_eq!(places, 1, "{folder}: {mark}");
+        }
     }
 }
 

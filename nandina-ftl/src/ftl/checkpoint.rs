@@ -12,10 +12,10 @@
 //! No mount depends on a checkpoint (`restore.rs`). Whatever is missing or damaged, it reads every
 //! page. Where room for the blocks of a checkpoint is lacking, it is given up.
 
-use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash};
 use nandina::gc::{self, PageOwner};
 use nandina::log::Source;
+use nandina::{Fault, covered};
 
 use super::bytes::{COUNT, Directory, Kind, List, NEW, Own, RUN};
 use super::{Ftl, FtlError};
@@ -233,6 +233,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             List(&mut self.log.frames.bytes_mut(0)[..bytes]).set_head(began, position);
             let place = position % block_pages;
             if !self.log.program_at(block, place, Source::Frame(0), Kind::Part.label())? {
+                covered!("ftl: a part of a checkpoint cannot be programmed");
                 return Ok(false);
             }
             self.statistics.programmed += 1;
@@ -302,6 +303,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             self.statistics.programmed += 1;
             self.statistics.own += 1;
         } else {
+            covered!("ftl: no anchor can be written");
             self.anchors.leave(&mut self.log);
             self.anchors.erase_stale(&mut self.log)?;
         }
@@ -323,8 +325,10 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.log.frames.forget(1);
         let page = self.log.page_at(current, 0);
         if !self.load_directory(page, 1)? {
+            covered!("ftl: the directory in force has faded");
             return self.give_up_checkpoint_now();
         }
+        covered!("ftl: a directory is written again, with more blocks");
         let enough = 2 * self.anchors.listed.count();
         self.anchors.list_more(&self.log, enough);
         self.in_doubt = true;

@@ -78,6 +78,7 @@ pub use size::{
 };
 
 use nandina::blocks::{Blocks, GcPolicy};
+use nandina::covered;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::gc::{self, Collector, PageOwner};
 use nandina::log::{Codec, Frames, Log, layout_of};
@@ -447,10 +448,12 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         let mut made = gc::make_room(self, self.waiting.is_empty());
         if made.is_err() && self.refused.is_some() && !self.in_doubt {
             // Work that may wait shall not refuse the change for the mapping's sake.
+            covered!("ftl: the mapping has no memory for a page that may wait");
             self.refused = None;
             made = gc::make_room(self, false);
         }
         if self.is_without_room(&made) {
+            covered!("ftl: a change gives a checkpoint up for room");
             self.give_up_checkpoint()?;
             made = gc::make_room(self, false);
         }

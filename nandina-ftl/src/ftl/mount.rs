@@ -13,7 +13,7 @@ use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::gc;
 use nandina::log::LOST_MAX;
 use nandina::node::{Medium, PageFault, PageHeader};
-use nandina::{Damage, Fault};
+use nandina::{Damage, Fault, covered};
 
 use super::bytes::{Kind, LOGICAL_END, MOVED, NEW, Own, Suspects, Trims, opens_request};
 use super::restore::Found;
@@ -115,12 +115,19 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             }
         }
         // Nothing on the chip knows of them.
+        if !self.waiting.is_empty() {
+            covered!("ftl: a mount undoes trims that wait");
+        }
         self.waiting.clear();
         self.is_scanning = true;
         let found = match self.find_directory()? {
             Some(checkpoint) => match self.decide_from(checkpoint) {
                 Err(FtlError::Device(error)) => return Err(FtlError::Device(error)),
-                decided => decided.ok(),
+                Err(_) => {
+                    covered!("ftl: a checkpoint cannot be used");
+                    None
+                }
+                Ok(decided) => Some(decided),
             },
             None => None,
         };
@@ -196,25 +203,30 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             let newest = self.scan(look, &mut highest)?;
             let newest = newest.ok_or(FtlError::Blank)?;
             if !self.is_steady(newest.page, newest.sequence)? {
+                covered!("ftl: the newest page is torn");
                 limit = newest.sequence;
                 continue;
             }
             if let Some(first) = newest.opens {
+                covered!("ftl: a request is incomplete");
                 incomplete = incomplete.or(Some(self.block_of(newest.page)));
                 limit = first.min(newest.sequence);
                 continue;
             }
             if newest.kind == Kind::Retired {
+                covered!("ftl: a format was cut");
                 return Err(FtlError::Blank);
             }
             let session = self.own[Own::Session as usize].ok_or(FtlError::Blank)?;
             if !self.log.is_steady(session)? && faded.add(session) {
+                covered!("ftl: a session page is torn");
                 continue;
             }
             let found = self.read_session()?;
             if found == suspects {
                 break newest;
             }
+            covered!("ftl: a cut came while suspects were emptied");
             suspects = found;
         };
         Ok(Decided { identity, newest, suspects, highest, limit, incomplete })
@@ -282,6 +294,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     fn is_left_out(&mut self, block: BlockNumber) -> bool {
         let is_left_out = self.log.blocks.is_bad(block) && self.log.blocks.take_stuck(block);
         if is_left_out {
+            covered!("ftl: a mount leaves out a bad block");
             self.log.blocks.set_stuck(block);
         }
         is_left_out
@@ -464,6 +477,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             for logical in extent.start..extent.end() {
                 let Some(page) = self.find(logical) else { continue };
                 if self.sequence_of(page)?.is_some_and(|sequence| sequence <= as_of) {
+                    covered!("ftl: a mount trims a page again");
                     self.mapping.remove(Extent::new(logical, 1), &mut |_| {})?;
                 }
             }

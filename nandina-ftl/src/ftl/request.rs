@@ -12,6 +12,7 @@
 //! mount that finds it settles it as it settles a torn page (`settle.rs`). No garbage is collected
 //! between its pages: room for all of them is made before the first.
 
+use nandina::covered;
 use nandina::flash::{Flash, PageNumber};
 use nandina::gc;
 use nandina::log::Label;
@@ -79,6 +80,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.make_room()?;
         let mut gained = gc::gain_room(self, extent.length - 1);
         if self.is_without_room(&gained) {
+            covered!("ftl: a request gives a checkpoint up for room");
             self.give_up_checkpoint()?;
             gained = gc::gain_room(self, extent.length - 1);
         }
@@ -106,7 +108,10 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 let position = (logical - extent.start) as u8;
                 let open = open_label(logical, position);
                 let label = if is_last { Kind::Data(logical).label() } else { open };
-                let Some(page) = self.append_page(bytes, label)? else { return Ok(false) };
+                let Some(page) = self.append_page(bytes, label)? else {
+                    covered!("ftl: a program of a request fails");
+                    return Ok(false);
+                };
                 self.statistics.programmed += 1;
                 first = first.or(Some(self.places.place(page)));
             }

@@ -2,9 +2,9 @@
 //!
 //! Whatever is missing or damaged is no error: the mount reads every page then.
 
-use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::node::{PageFault, PageHeader};
+use nandina::{Fault, covered};
 
 use super::bytes::{COUNT, Directory, Kind, List, Own, RUN, Trims};
 use super::{Ftl, FtlError};
@@ -41,6 +41,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                         is_other = true;
                     } else {
                         // Perhaps a directory that will be readable again.
+                        covered!("ftl: a directory cannot be read");
                         self.anchors.note_stale(which);
                     }
                     continue;
@@ -300,6 +301,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             let trim = list.get(at);
             let trimmed_to = trim.start.saturating_add(trim.length);
             if trim.start <= hole.start && hole.start < trimmed_to {
+                covered!("ftl: a run of a checkpoint was trimmed since");
                 let to = trimmed_to.min(hole.end());
                 return (to, to);
             }

@@ -24,10 +24,10 @@
 //! behind the last one of the other block, which is a suspect as well, even if no page of it is
 //! valid: a request may be incomplete there.
 
-use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash};
 use nandina::gc::{self, PageOwner};
 use nandina::node::PageFault;
+use nandina::{Fault, covered};
 
 use super::bytes::{Kind, Own, Suspect, Suspects};
 use super::mount::LOOKS;
@@ -99,7 +99,11 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         for other in [self.incomplete, self.beside].into_iter().flatten() {
             let is_listed = suspects.all().iter().any(|suspect| suspect.block == other.0);
             let suspect = Suspect { block: other.0, from: number, to: self.log.sequence() };
-            if !is_listed && other != block && !suspects.add(suspect) {
+            if is_listed || other == block {
+                continue;
+            }
+            covered!("ftl: the other open block is a suspect");
+            if !suspects.add(suspect) {
                 return Err(FtlError::NoRoom);
             }
         }
@@ -135,13 +139,17 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     fn empty_suspect(&mut self, block: BlockNumber) -> Result<bool, FtlError<F::Error>> {
         if self.log.active_block() == Some(block) {
             // It held nothing, and was erased for the session page.
+            covered!("ftl: a suspect takes the session page");
             return Ok(true);
         }
         let (mut from, mut is_whole) = (0, true);
         while let Some((page, place)) = gc::next_valid(self, block, from)? {
             from = place + 1;
             match self.relocate(page, None) {
-                Err(Fault::Corrupt { .. }) if !self.in_doubt => is_whole = false,
+                Err(Fault::Corrupt { .. }) if !self.in_doubt => {
+                    covered!("ftl: a page of a suspect cannot be read");
+                    is_whole = false;
+                }
                 moved => self.ended(moved)?,
             }
         }
@@ -157,6 +165,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         for which in 0..2 {
             let Some(block) = self.anchors.idle(which) else { continue };
             if self.log.blocks.valid_in(block) == 0 && self.may_show_directory(block)? {
+                covered!("ftl: an anchor may show a directory that is not in force");
                 self.anchors.erase(&mut self.log, which)?;
             }
         }
@@ -189,6 +198,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 && !self.log.is_newest(block)
                 && self.may_begin_torn(block, newest)?
             {
+                covered!("ftl: the first page of a block is torn");
                 self.log.clear_block(block)?;
             }
         }

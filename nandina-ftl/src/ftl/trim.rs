@@ -18,6 +18,7 @@
 //! more is kept free as long as trims wait. It always fits: the list is programmed before changes
 //! and trims can have made too many runs of holes.
 
+use nandina::covered;
 use nandina::flash::Flash;
 use nandina::gc::PageOwner;
 
@@ -42,6 +43,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         loop {
             self.begin_change(extent, 1)?;
             let Some(shortest) = self.list_trims(Some(extent))? else { break };
+            covered!("ftl: the list of trims is full");
             for logical in shortest.start..shortest.end() {
                 self.begin_change(Extent::new(logical, 1), 1)?;
                 self.program_mark(Kind::Hole(logical))?;
@@ -87,7 +89,12 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
 
     /// Whether a volatile trim of `extent` can wait.
     fn may_wait(&mut self, extent: Extent) -> Result<bool, FtlError<F::Error>> {
-        if self.room() < self.kept() || self.mapped_in(extent)?.1 {
+        if self.room() < self.kept() {
+            covered!("ftl: no room is left for trims that wait");
+            return Ok(false);
+        }
+        if self.mapped_in(extent)?.1 {
+            covered!("ftl: a page that is trimmed is in a block that has failed");
             return Ok(false);
         }
         if self.waiting.is_empty() {

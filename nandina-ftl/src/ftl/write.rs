@@ -5,6 +5,7 @@
 //! collected between the first page of a run and that change: until then the mapping does not know
 //! where they are.
 
+use nandina::covered;
 use nandina::flash::Flash;
 use nandina::gc::{self, PageOwner};
 
@@ -106,6 +107,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 Some(run) if run.place + run.extent.length == place => run.extent.length += 1,
                 // The page is in another block: a program has failed.
                 Some(_) => {
+                    covered!("ftl: a program in a row of pages fails");
                     self.note_run(pending.take())?;
                     self.note_run(Some(Pending { extent: Extent::new(logical, 1), place }))?;
                     self.in_doubt = false;

@@ -13,9 +13,9 @@
 //! cannot be read, it never counts. What an erase that was cut has left of a block is no exception:
 //! all that it held has newer copies.
 
-use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::node::PageFault;
+use nandina::{Fault, covered};
 
 use super::Hybrid;
 use super::label::Kind;
@@ -94,6 +94,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 Err(_) => return Ok((page, above)),
             }
         }
+        covered!("hybrid: a page that had faded can be read again");
         Ok((self.media.page_at(BlockNumber(block), 0), u64::MAX))
     }
 

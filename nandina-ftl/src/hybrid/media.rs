@@ -3,11 +3,11 @@
 //! Unlike `nandina::log::Log` it writes on in several blocks at once: the caller names the page.
 //! It never chooses what is written, and never erases a block that holds a page that counts.
 
-use nandina::Fault;
 use nandina::blocks::Blocks;
 use nandina::flash::{BlockNumber, ErrorKind, Flash, FlashError, Geometry, PageNumber, Reading};
 use nandina::log::{Frames, LOST_MAX, Label, layout_of};
 use nandina::node::{Medium, PageFault, PageHeader, PageLayout};
+use nandina::{Fault, covered};
 
 /// Attempts to read a page before it counts as unreadable.
 const READS_MAX: u32 = 3;
@@ -218,6 +218,7 @@ impl<'b, F: Flash> Media<'b, F> {
                 Ok(true)
             }
             Err(error) if error.kind() == ErrorKind::EraseFailed && self.may_fail() => {
+                covered!("media: an erase fails");
                 self.give_up(block);
                 Ok(false)
             }
@@ -307,14 +308,17 @@ impl<'b, F: Flash> Media<'b, F> {
                 continue;
             }
             if self.blocks.valid_in(block) > 0 {
+                covered!("media: a block that failed holds pages that count");
                 left = true;
                 continue;
             }
             self.operations = self.operations.wrapping_add(1);
             match self.flash.mark_bad(block) {
                 Ok(()) => {}
-                // If marking fails, the block fails again after the next mount.
-                Err(error) if error.kind() != ErrorKind::Other => {}
+                Err(error) if error.kind() != ErrorKind::Other => {
+                    // The block fails again after the next mount.
+                    covered!("media: a block cannot be marked as bad");
+                }
                 Err(error) => return Err(Fault::Device(error)),
             }
         }

@@ -7,8 +7,8 @@
 //! sequence number and stays the newest. The copies of a full merge count when the last of them is
 //! programmed, not before; what they replace is erased only then.
 
-use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
+use nandina::{Fault, covered};
 
 use super::Hybrid;
 use super::label::{Cause, Kind};
@@ -61,6 +61,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 None => self.pad(block, place, cause)?,
             };
             if !programmed {
+                covered!("hybrid: a program of a partial merge fails");
                 self.list_failed(block)?;
                 return Ok(false);
             }
@@ -128,6 +129,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 Kind::of(&header).0
             }
             _ => {
+                covered!("hybrid: a page that is to be copied has faded");
                 self.media.frames.bytes_mut(frame).fill(0);
                 Kind::Lost(logical)
             }
@@ -192,6 +194,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 break block;
             }
             // It counts for nothing, and no mount may see it: it is marked as bad.
+            covered!("hybrid: a program of a full merge fails");
             self.media.free(block)?;
         };
         for logical in first..=last {

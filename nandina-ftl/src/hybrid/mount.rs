@@ -13,11 +13,10 @@
 //! becomes its data block, every other one a log block; whichever holds the newest copy of a page,
 //! that copy counts. A page of a buffer block that has faded counts as well (`faded.rs`).
 
-use nandina::Damage;
-use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::log::LOST_MAX;
 use nandina::node::PageFault;
+use nandina::{Damage, Fault, covered};
 
 use super::label::{Cause, Kind};
 use super::maps::{NONE, Slot};
@@ -84,14 +83,17 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             let newest = self.scan(identity, (limit, &suspects, false), &mut highest)?;
             let newest = newest.ok_or(FtlError::Blank)?;
             if let Some(first) = newest.begun {
+                covered!("hybrid: a full merge was cut");
                 limit = (first, PageNumber(0));
                 continue;
             }
             if !self.is_steady(newest.age)? {
+                covered!("hybrid: the newest page is torn");
                 limit = newest.age;
                 continue;
             }
             if newest.kind == Kind::Retired {
+                covered!("hybrid: a format was cut");
                 return Err(FtlError::Blank);
             }
             self.newest = newest.age.0;
@@ -99,9 +101,11 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             if found == suspects {
                 break;
             }
+            covered!("hybrid: a cut came while suspects were emptied");
             suspects = found;
         }
         if !self.forget_trimmed()? {
+            covered!("hybrid: a trimmed page cannot be read any more");
             // Of a block whose erase was cut a page is read now and then: by the scan, not since.
             self.read_own(0)?;
             self.scan(identity, (limit, &suspects, true), &mut highest)?;
@@ -202,6 +206,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                     role = self.take((logical, cause), block, place, sequence, role)?;
                     if cause.is_buffer && !faded.is_empty() {
                         // The page behind them names the last of them.
+                        covered!("hybrid: a page of a buffer block has faded");
                         let named = self.summary.page_of(logical, cause.before);
                         if !(trims && self.is_trimmed(named, sequence)) {
                             role = self.take((named, cause), block, place - 1, sequence, role)?;
@@ -221,6 +226,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             }
             // Elsewhere than in the newest block, the last page of a merge has faded.
             if seen.first_copy.is_some() && !seen.commits && !self.media.blocks.is_bad(block) {
+                covered!("hybrid: the last copy of a merge is missing");
                 self.media.blocks.set_stuck(block);
             }
             let is_buffer = match role {
@@ -230,6 +236,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             };
             // Only the last of them can be torn.
             if is_buffer && seen.unread > 1 && !self.media.blocks.is_bad(block) {
+                covered!("hybrid: the last pages of a buffer block have faded");
                 seen.is_doubtful = true;
                 self.media.blocks.set_stuck(block);
             }
@@ -319,6 +326,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             return Ok(Role::Buffer(at));
         }
         // One of those in the table is stale, as blocks behind it will show.
+        covered!("hybrid: a mount meets more buffer blocks than there can be");
         let at = self.add_slot(block, group)?;
         self.maps.set_slot(at, Slot { buffer: Some(false), ..self.maps.slot(at) });
         Ok(Role::Slot(at))
@@ -402,7 +410,10 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         let is_full = seen.next == self.block_pages();
         let role = match role {
             // It was a log block, so that the page behind its last one may be torn.
-            Role::Data(of) if seen.is_log && !is_full => self.demote(block, of)?,
+            Role::Data(of) if seen.is_log && !is_full => {
+                covered!("hybrid: a log block has its pages at their offsets");
+                self.demote(block, of)?
+            }
             role => role,
         };
         if let Role::Buffer(at) = role {

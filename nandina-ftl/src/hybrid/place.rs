@@ -3,8 +3,8 @@
 //! A page goes to its place in the data block if that is open and not yet beyond it, else where the
 //! policy says. Nothing is copied here.
 
-use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
+use nandina::{Fault, covered};
 
 use super::label::{Cause, Kind};
 use super::maps::{NONE, Slot};
@@ -32,6 +32,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 self.count(logical, block, place, slot, true);
                 return Ok(());
             }
+            covered!("hybrid: a program of the host's page fails");
             self.list_failed(block)?;
             self.empty(block)?;
         }
@@ -116,6 +117,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         loop {
             let block = self.media.open()?;
             if pads && !self.pad(block, 0, Cause::IN_PLACE)? {
+                covered!("hybrid: the program of a page that holds nothing fails");
                 self.media.free(block)?;
                 continue;
             }

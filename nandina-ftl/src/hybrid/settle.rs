@@ -23,7 +23,7 @@
 
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::node::PageFault;
-use nandina::{Damage, Fault};
+use nandina::{Damage, Fault, covered};
 
 use super::Hybrid;
 use super::label::{Cause, Kind};
@@ -86,6 +86,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             match self.write_own(0) {
                 Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) => {
                     // The last free block has failed: one that is held has to do.
+                    covered!("hybrid: the last free block fails while a mount settles");
                     self.erase_leftovers()?;
                     self.write_own(0)?;
                 }
@@ -94,6 +95,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             self.erase_leftovers()?;
             let suspects = self.lasting_suspects(true)?;
             if suspects != self.suspects && !suspects.all().is_empty() {
+                covered!("hybrid: free suspects are erased, and others are left");
                 self.suspects = suspects;
                 self.write_own(0)?;
             }
@@ -108,6 +110,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             self.suspects = self.lasting_suspects(false)?;
             if !self.suspects.all().is_empty() {
                 // A mount must not take this for the list before the erases.
+                covered!("hybrid: a suspect stays bad and unmarked");
                 self.media.sequence += 2 * LISTING;
             }
             self.write_own(0)?;
@@ -154,6 +157,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             }
         }
         if holds && self.media.blocks.next_free(None, &[]).is_none() {
+            covered!("hybrid: only blocks that may hold a torn page are free");
             self.erase_leftovers()?;
             return Ok(None);
         }
@@ -167,6 +171,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 self.media.blocks.set_reserved(block, false);
                 if !self.media.erase(block)? {
                     // There is room for one of them in the list.
+                    covered!("hybrid: a leftover cannot be erased");
                     let blocks = &self.media.blocks;
                     let is_free = |of| blocks.valid_in(of) == 0 && !blocks.is_bad(of);
                     self.suspects.replace(is_free, block);
@@ -205,10 +210,12 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             let block = BlockNumber(suspect.block);
             let is_free = self.media.blocks.valid_in(block) == 0;
             if is_free && self.media.is_clean(block) {
+                covered!("hybrid: a suspect was erased since the mount");
                 // It was erased since the mount: nothing is left of what it held.
                 continue;
             }
             if is_free && is_newest && suspect.to.checked_add(1) == Some(self.newest) {
+                covered!("hybrid: a free suspect is listed again");
                 let from = free.map_or(suspect.from, |free| free.from.min(suspect.from));
                 free = Some(Suspect { from, to, ..suspect });
             } else {
@@ -226,6 +233,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         if self.media.blocks.valid_in(block) == 0 {
             return Ok(());
         }
+        covered!("hybrid: a page whose program failed is listed");
         self.suspects = self.lasting_suspects(true)?;
         let to = self.media.sequence;
         self.list(Suspect { block: block.0, from: to - 1, to })?;
@@ -237,6 +245,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// Where there is no room, one of a block that could not be erased is listed no more.
     fn list(&mut self, suspect: Suspect) -> Result<(), Fault<F::Error>> {
         if self.suspects.all().len() == SUSPECTS {
+            covered!("hybrid: the list of suspects is full");
             let (blocks, number) = (&self.media.blocks, self.newest);
             let is_old = |it: &Suspect| {
                 blocks.valid_in(BlockNumber(it.block)) == 0
@@ -278,6 +287,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 if self.sequence_if(last)? <= Some(to) {
                     return Ok(());
                 }
+                covered!("hybrid: a suspect was opened again");
                 self.suspects.keep(|kept| kept != block);
             }
             return Ok(self.list(Suspect { block: block.0, from, to })?);
@@ -343,6 +353,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 self.own_next += 1;
                 return Ok(page);
             }
+            covered!("hybrid: the program of a list fails");
             self.own_next = self.block_pages();
             if self.media.blocks.valid_in(block) == 0 {
                 self.media.free(block)?;

@@ -23,8 +23,8 @@
 //! blocks that were begun before it are not written on: one is converted when a page of its logical
 //! block is written, or as a victim.
 
-use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
+use nandina::{Fault, covered};
 
 use super::Hybrid;
 use super::buffer::Buffer;
@@ -146,6 +146,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 entry.next.checked_sub(1).map_or(logical, |it| self.summary.logical_at(at, it));
             let cause = Cause::buffer(self.summary.number_of(before));
             if !self.media.program(page, 0, Kind::Data(logical).label(cause))? {
+                covered!("hybrid: a program into a buffer block fails");
                 self.list_failed(BlockNumber(entry.block))?;
                 self.convert(at)?;
                 continue;
@@ -300,6 +301,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         let entry = Entry { is_closed: true, ..self.summary.get(at) };
         self.summary.set(at, entry);
         if entry.is_doubtful {
+            covered!("hybrid: it is decided which pages are lost");
             self.end_doubt(at)?;
             return Ok(false);
         }

@@ -8,7 +8,7 @@
 //! have to be listed before each of these erases.
 
 use nandina::flash::{Flash, PageNumber};
-use nandina::{Damage, Fault};
+use nandina::{Damage, Fault, covered};
 
 use super::Hybrid;
 use super::label::Kind;
@@ -44,6 +44,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         self.settle()?;
         self.in_doubt = true;
         while let Some(shortest) = self.list_trims(extent)? {
+            covered!("hybrid: the list of trims is full");
             for logical in shortest.start..shortest.end() {
                 self.media.frames.bytes_mut(0).fill(0);
                 self.put(logical, Kind::Hole(logical))?;
@@ -140,7 +141,10 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             for logical in extent.start..extent.end() {
                 let Some(page) = self.find(logical) else { continue };
                 match self.sequence_of(page)? {
-                    Some(sequence) if sequence <= as_of => self.forget(logical),
+                    Some(sequence) if sequence <= as_of => {
+                        covered!("hybrid: a mount trims a page again");
+                        self.forget(logical);
+                    }
                     Some(_) => {}
                     None => all_known = false,
                 }

@@ -11,7 +11,7 @@
 //! the rest replaces the block.
 
 use nandina::flash::{BlockNumber, Flash};
-use nandina::{Damage, Fault};
+use nandina::{Damage, Fault, covered};
 
 use super::maps::{Home, Row};
 use super::{Found, Logged, NO_BLOCK, OUT, Scheme};
@@ -86,6 +86,7 @@ impl<F: Flash> Logged<'_, F> {
                 return Ok(());
             }
             // Nothing of it counts, and nothing ever will.
+            covered!("logged: a program of a merge fails");
             self.forget_block(to);
             self.media.blocks.set_reserved(to, false);
             self.media.mark_bad_blocks()?;
@@ -113,7 +114,10 @@ impl<F: Flash> Logged<'_, F> {
                 _ => match self.fetch(logical)? {
                     Found::Page => Kind::Data(logical),
                     Found::Nothing => Kind::Hole(logical),
-                    Found::Damaged(..) => Kind::Lost(logical),
+                    Found::Damaged(..) => {
+                        covered!("logged: a page that is to be copied has faded");
+                        Kind::Lost(logical)
+                    }
                 },
             };
             let is_last = place + 1 == copies;

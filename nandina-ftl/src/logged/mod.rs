@@ -88,7 +88,7 @@ use nandina::blocks::Blocks;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::log::{Frames, layout_of};
 use nandina::node::{Medium, PageFault};
-use nandina::{Damage, Fault, Idle};
+use nandina::{Damage, Fault, Idle, covered};
 
 use crate::ftl::error::damage_of;
 use crate::ftl::{FtlError, logical_page_bytes};
@@ -366,6 +366,7 @@ impl<'b, F: Flash> Logged<'b, F> {
                 self.media.blocks.set_valid(page, true);
                 return Ok(page);
             }
+            covered!("logged: the program of the page that says what the chip is fails");
             self.media.free(block)?;
         }
     }
@@ -493,6 +494,7 @@ impl<'b, F: Flash> Logged<'b, F> {
         let Some(block) = block else { return Ok(()) };
         let is_marker = self.marker.is_some_and(|page| self.media.block_of(page) == block);
         if is_marker && self.maps.row(block.0).held == 0 {
+            covered!("logged: the page that says what the chip is moves");
             self.marker = Some(self.put_own(Kind::Own)?);
             self.statistics.own += 1;
             self.forget_block(block);

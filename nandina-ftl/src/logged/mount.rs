@@ -11,10 +11,10 @@
 //! or the block itself is what an erase has left of a merge that did not end. So all its copies are
 //! looked at, too.
 
-use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::log::{GAP, LOST_MAX};
 use nandina::node::{PageFault, PageHeader};
+use nandina::{Fault, covered};
 
 use super::maps::{Home, Row};
 use super::sector::{Record, Sectors};
@@ -119,18 +119,23 @@ impl<F: Flash> Logged<'_, F> {
             let scan = self.scan(identity, limit, &rejected)?;
             let newest = scan.newest.ok_or(FtlError::Blank)?;
             if matches!(newest.item, Item::Copy) {
+                covered!("logged: a merge was cut");
                 limit = self.first_copy(&newest)?;
                 continue;
             }
             if !self.is_steady(&newest)? {
+                covered!("logged: the newest item is torn");
                 limit = newest.sequence;
                 continue;
             }
             if matches!(newest.item, Item::Page(Kind::Retired)) {
+                covered!("logged: a format was cut");
                 return Err(FtlError::Blank);
             }
             match self.unsteady_winner()? {
-                Some(block) if rejected.add(block) => {}
+                Some(block) if rejected.add(block) => {
+                    covered!("logged: what an erase left of a merge has newer copies");
+                }
                 _ => break scan,
             }
         };
@@ -286,11 +291,13 @@ impl<F: Flash> Logged<'_, F> {
             }
             // A cut damages only what comes last in a block.
             if damaged && pass == 0 {
+                covered!("logged: a page has faded");
                 self.change_row(block, |row| row.is_damaged = true);
             }
         }
         // The last copy has faded, unless all of them are left of a merge that was cut.
         if lacks_commit {
+            covered!("logged: the last copy of a merge is missing");
             self.change_row(block, |row| (row.is_suspect, row.is_damaged) = (true, true));
         }
         Ok(())
@@ -314,6 +321,7 @@ impl<F: Flash> Logged<'_, F> {
             }
             let Some(record) = self.record_in(page, sector) else {
                 if !self.is_sector_blank(sector) {
+                    covered!("logged: a sector is torn or has faded");
                     self.change_row(block, |row| row.is_suspect = true);
                 }
                 continue;
@@ -389,6 +397,7 @@ impl<F: Flash> Logged<'_, F> {
             && !self.in_order
             && self.sequence_at(&Home { record: None, ..home })? > Some(record.sequence)
         {
+            covered!("logged: a record is older than a page behind it");
             return Ok(());
         }
         // If that page cannot be read, what is read is an error.
@@ -505,6 +514,7 @@ impl<F: Flash> Logged<'_, F> {
         self.replaced = replaced.map_or(NO_BLOCK, |(_, block)| block);
         for logical in 0..self.logical_pages {
             if self.block_of(logical) == Some(BlockNumber(self.replaced)) {
+                covered!("logged: a page is left of the block that a merge replaced");
                 self.put_home(logical, None);
             }
         }

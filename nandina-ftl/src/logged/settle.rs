@@ -11,9 +11,9 @@
 //! 2. A block where something lies behind what counts is merged, and erased. After these, so is a
 //!    block of which another one has newer pages: its division was cut.
 
-use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash};
 use nandina::node::PageFault;
+use nandina::{Fault, covered};
 
 use super::maps::Row;
 use super::{LOG, Logged};
@@ -41,6 +41,7 @@ impl<F: Flash> Logged<'_, F> {
                 && !self.media.is_clean(block)
                 && !self.is_blank(block)?
             {
+                covered!("logged: a free block is not blank");
                 self.media.erase(block)?;
             }
         }
@@ -49,12 +50,14 @@ impl<F: Flash> Logged<'_, F> {
         for block in self.media.blocks.all() {
             let row = self.maps.row(block.0);
             if row.held > 0 && self.is_torn(block, &row)? {
+                covered!("logged: something lies behind what counts in a block");
                 self.merge(block, None)?;
             }
         }
         for block in self.media.blocks.all() {
             let row = self.maps.row(block.0);
             if row.held > 0 && row.is_suspect {
+                covered!("logged: a suspect is merged");
                 self.merge(block, None)?;
             }
         }

@@ -3,8 +3,8 @@
 //! A record has the whole difference from the base page, not from the record before it: so a page
 //! is read from two pages of the chip at most, and a record that is lost costs nothing but itself.
 
-use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
+use nandina::{Fault, covered};
 
 use super::maps::{Home, Row};
 use super::sector::{HEAD, Record, Sectors};
@@ -23,6 +23,7 @@ impl<F: Flash> Logged<'_, F> {
                 if self.append(block, logical, Some(length))? {
                     return Ok(());
                 }
+                covered!("logged: the program of a record fails");
                 return self.merge(block, Some((logical, Some(bytes))));
             }
         }
@@ -162,6 +163,7 @@ impl<F: Flash> Logged<'_, F> {
             if self.put_page(block, logical, bytes)? {
                 return Ok(());
             }
+            covered!("logged: the first program of a block fails");
             self.media.free(block)?;
         }
     }

@@ -22,6 +22,7 @@ mod transit;
 #[path = "../tree/mod.rs"]
 mod tree;
 mod unmarked;
+mod worn;
 
 use chips::{CHIP, FAILING, Share, is_full, seeds};
 use kinds::{ALL, BARE, BUFFERED};

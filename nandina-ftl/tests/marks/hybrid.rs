@@ -1,0 +1,8 @@
+//! Hybrid FTLs, as their own checks have them.
+
+#[path = "../hybrid/host.rs"]
+pub mod host;
+#[path = "../hybrid/kinds.rs"]
+pub mod kinds;
+#[path = "../hybrid/worn.rs"]
+pub mod worn;
