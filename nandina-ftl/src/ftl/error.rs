@@ -121,6 +121,25 @@ pub enum FtlError<E> {
     },
 }
 
+impl<E> FtlError<E> {
+    /// Refuses bytes that are not those of a logical page.
+    pub(crate) const fn expect_page(expected: usize, given: usize) -> Result<(), Self> {
+        if given == expected { Ok(()) } else { Err(Self::PageSize { expected, given }) }
+    }
+
+    /// Refuses logical pages that are not all in the space, and none of them.
+    pub(crate) const fn expect_inside(
+        logical_pages: u32,
+        logical: u32,
+        count: u32,
+    ) -> Result<(), Self> {
+        match logical.checked_add(count) {
+            Some(end) if end <= logical_pages && count > 0 => Ok(()),
+            _ => Err(Self::Outside { logical_pages }),
+        }
+    }
+}
+
 impl<E> From<Fault<E>> for FtlError<E> {
     fn from(fault: Fault<E>) -> Self {
         match fault {

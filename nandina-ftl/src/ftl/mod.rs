@@ -413,14 +413,11 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     }
 
     fn expect_page(&self, given: usize) -> Result<(), FtlError<F::Error>> {
-        let expected = self.page_bytes();
-        if given == expected { Ok(()) } else { Err(FtlError::PageSize { expected, given }) }
+        FtlError::expect_page(self.page_bytes(), given)
     }
 
     fn expect_inside(&self, logical: u32, count: u32) -> Result<(), FtlError<F::Error>> {
-        let logical_pages = self.logical_pages;
-        let is_inside = logical.checked_add(count).is_some_and(|end| end <= logical_pages);
-        if is_inside && count > 0 { Ok(()) } else { Err(FtlError::Outside { logical_pages }) }
+        FtlError::expect_inside(self.logical_pages, logical, count)
     }
 
     /// Makes room for a page, and asks the mapping for room for `extent`.

@@ -3,7 +3,7 @@
 //! Unlike `nandina::log::Log` it writes on in several blocks at once: the caller names the page.
 //! It never chooses what is written, and never erases a block that holds a page that counts.
 
-use nandina::blocks::Blocks;
+use nandina::blocks::{Blocks, GcPolicy, LivenessTracking, WearPolicy};
 use nandina::flash::{BlockNumber, ErrorKind, Flash, FlashError, Geometry, PageNumber, Reading};
 use nandina::log::{Frames, LOST_MAX, Label, layout_of};
 use nandina::node::{Medium, PageFault, PageHeader, PageLayout};
@@ -14,6 +14,46 @@ const READS_MAX: u32 = 3;
 
 /// Consecutive failures of programs and erases that are always blamed on blocks.
 const FAILURES_MIN: u32 = 8;
+
+/// Page buffers: what is read or written for the host, and the page that is looked at or copied.
+const FRAMES: usize = 2;
+
+/// How blocks are described in RAM.
+const TABLE: (LivenessTracking, GcPolicy, WearPolicy) =
+    (LivenessTracking::Marked, GcPolicy::Fewest, WearPolicy::Counted);
+
+/// Erases between two looks for a block with cold data.
+const LEVEL_EVERY: u64 = 4;
+
+/// Bytes of RAM for the page buffers, and for what is known of the blocks.
+///
+/// They are two pages with their headers, one bit for each page of the chip, and 4.6 bytes for each
+/// of its blocks.
+pub(crate) fn ram_needed(geometry: &Geometry) -> usize {
+    let (validity, victims, wear) = TABLE;
+    Frames::ram_needed(layout_of(geometry).frame_bytes(), FRAMES, false)
+        + Blocks::ram_needed(geometry, validity, victims, wear)
+        + geometry.blocks.div_ceil(8) as usize
+}
+
+/// The settings of an FTL with this number, which every page of it names.
+pub(crate) const fn medium_of(
+    system: u8,
+    geometry: &Geometry,
+    (key_bytes, value_bytes): (u16, u16),
+) -> Medium {
+    Medium {
+        system,
+        key_bytes,
+        value_bytes,
+        blocks: geometry.blocks,
+        pages_per_block: geometry.pages_per_block as u16,
+        checkpoints: false,
+        appended: false,
+        replaced: false,
+        atomic: false,
+    }
+}
 
 /// The chip, two page buffers, and what is known of its blocks.
 ///
@@ -35,24 +75,32 @@ pub(crate) struct Media<'b, F> {
     pub operations: u32,
     /// A page that should be written elsewhere.
     pub weak: Option<PageNumber>,
+    /// Whether blocks with cold data are emptied.
+    pub levels_wear: bool,
+    /// Erases at the last look for a block with cold data.
+    levelled_at: u64,
+    /// The page that idle steps read last.
+    patrolled: u32,
     failures: u32,
     /// Whether a block was given up that the chip has not marked yet.
     unmarked: bool,
 }
 
 impl<'b, F: Flash> Media<'b, F> {
-    pub fn new(
-        flash: F,
-        medium: Medium,
-        frames: Frames<'b>,
-        blocks: Blocks<'b>,
-        clean: &'b mut [u8],
-    ) -> Self {
+    /// The chip in [`ram_needed`] bytes. So many pages of a block are used.
+    pub fn new(flash: F, medium: Medium, block_pages: u32, ram: &'b mut [u8]) -> Self {
+        let geometry = flash.geometry();
+        let frame_bytes = layout_of(&geometry).frame_bytes();
+        let frames_bytes = Frames::ram_needed(frame_bytes, FRAMES, false);
+        let (frames, rest) = ram.split_at_mut(frames_bytes);
+        let (clean, rest) = rest.split_at_mut(geometry.blocks.div_ceil(8) as usize);
+        clean.fill(0);
+        let (validity, victims, wear) = TABLE;
         Self {
             flash,
             medium,
-            frames,
-            blocks,
+            frames: Frames::new(frames, frame_bytes, FRAMES),
+            blocks: Blocks::new(rest, &geometry, validity, victims, wear, block_pages),
             clean,
             identity: 0,
             sequence: 0,
@@ -60,6 +108,9 @@ impl<'b, F: Flash> Media<'b, F> {
             erases: 0,
             operations: 0,
             weak: None,
+            levels_wear: true,
+            levelled_at: 0,
+            patrolled: 0,
             failures: 0,
             unmarked: false,
         }
@@ -253,6 +304,56 @@ impl<'b, F: Flash> Media<'b, F> {
             self.erase(block)?;
         }
         self.mark_bad_blocks()
+    }
+
+    /// Erases every block that is not bad, `last` after all others.
+    pub fn erase_all(&mut self, last: Option<BlockNumber>) -> Result<(), Fault<F::Error>> {
+        let others = self.blocks.all().filter(|&block| Some(block) != last);
+        for block in others.chain(last) {
+            if !self.blocks.is_bad(block) {
+                self.erase(block)?;
+            }
+        }
+        self.mark_bad_blocks()
+    }
+
+    /// A block with a weak page, or one whose cold data makes the others wear out.
+    pub fn due(&mut self) -> Option<BlockNumber> {
+        let weak = self.weak.take();
+        let weak = weak.filter(|&page| self.blocks.is_valid(page));
+        let is_due = self.erases >= self.levelled_at + LEVEL_EVERY;
+        match weak {
+            Some(page) => Some(self.block_of(page)),
+            None if is_due && self.levels_wear => {
+                self.levelled_at = self.erases;
+                self.blocks.rested(None, self.sequence as u32)
+            }
+            None => None,
+        }
+    }
+
+    /// Reads pages that count into page buffer 1, until one is weak.
+    ///
+    /// It begins where the last call ended.
+    pub fn patrol(&mut self, reads: u32) -> Result<(), Fault<F::Error>> {
+        let pages = self.geometry().pages();
+        let mut left = reads.min(self.blocks.valid_pages());
+        if !self.flash.reports_corrections() {
+            return Ok(());
+        }
+        for _ in 0..pages {
+            if left == 0 || self.weak.is_some() {
+                break;
+            }
+            self.patrolled = (self.patrolled + 1) % pages;
+            let page = PageNumber(self.patrolled);
+            if self.blocks.is_valid(page) {
+                left -= 1;
+                // One that cannot be read is found by whoever needs it.
+                let _ = self.read(page, 1)?;
+            }
+        }
+        Ok(())
     }
 
     /// Finds the newest page of the first ones of each block, and the erase counts.

@@ -137,10 +137,8 @@ pub use policy::{Bast, Block, Fast, Policy, SequentialRule};
 pub use size::{blocks_needed, logical_pages_max, map_bytes, ram_needed, summary_bytes};
 pub use transit::{BufferBlock, Conversions, Transit};
 
-use nandina::blocks::Blocks;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
-use nandina::log::{Frames, layout_of};
-use nandina::node::Medium;
+use nandina::log::layout_of;
 use nandina::{Damage, Fault, Idle};
 
 use crate::ftl::bytes::Suspects;
@@ -149,15 +147,12 @@ use crate::ftl::{FtlError, logical_page_bytes};
 use crate::logical::{LogicalPages, Statistics};
 use label::Kind;
 use maps::{Maps, NONE};
-use media::Media;
-use size::{FRAMES, PAGE_BYTES_MIN, TABLE};
+use media::{Media, medium_of};
+use size::PAGE_BYTES_MIN;
 use summary::{GROUP_PAGES_MAX, Summary};
 
 /// Data blocks that can be written on at a time.
 const OPEN: usize = 8;
-
-/// Erases between two looks for a block with cold data.
-const LEVEL_EVERY: u64 = 4;
 
 /// Merges since the FTL was formatted or opened, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -217,12 +212,6 @@ pub struct Hybrid<'b, F, P> {
     kept: u32,
     /// The buffer block and the logical block that a conversion was at last.
     converting: (u32, u32),
-    /// Whether blocks with cold data are emptied.
-    levels_wear: bool,
-    /// The page that idle steps read last.
-    patrolled: u32,
-    /// Erases at the last look for a block with cold data.
-    levelled_at: u64,
     statistics: Statistics,
     merges: Merges,
     conversions: Conversions,
@@ -254,13 +243,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         // So the block that says so comes last.
         let last = ftl.own.map(|page| ftl.media.block_of(page));
         ftl.forget_all();
-        let others = ftl.media.blocks.all().filter(|&block| Some(block) != last);
-        for block in others.chain(last) {
-            if !ftl.media.blocks.is_bad(block) {
-                ftl.media.erase(block)?;
-            }
-        }
-        ftl.media.mark_bad_blocks()?;
+        ftl.media.erase_all(last)?;
         ftl.media.identity = ftl.media.identity.wrapping_add(1);
         ftl.media.frames.bytes_mut(0).fill(0);
         ftl.own_next = ftl.block_pages();
@@ -328,33 +311,16 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         if ram.len() < needed {
             return Err(FtlError::RamTooSmall { needed, given: ram.len() });
         }
-        let frame_bytes = layout.frame_bytes();
-        let frames_bytes = Frames::ram_needed(frame_bytes, FRAMES, false);
-        let (frames, rest) = ram[..needed].split_at_mut(frames_bytes);
-        let (maps, rest) = rest.split_at_mut(sizes.bytes());
-        let summary_bytes = summary_bytes(&geometry, &capabilities, &policy);
-        let (summary, rest) = rest.split_at_mut(summary_bytes);
-        let (clean, rest) = rest.split_at_mut(geometry.blocks.div_ceil(8) as usize);
-        let (validity, victims, wear) = TABLE;
-        let blocks = Blocks::new(rest, &geometry, validity, victims, wear, block_pages);
+        let (media, rest) = ram[..needed].split_at_mut(media::ram_needed(&geometry));
+        let (maps, summary) = rest.split_at_mut(sizes.bytes());
         let neighbours = buffer.neighbours_of(block_pages);
         let entries = buffer.blocks.min(geometry.blocks);
         let summary = Summary::new(summary, entries, block_pages, neighbours * block_pages);
-        let medium = Medium {
-            system: P::SYSTEM,
-            key_bytes: if buffer.blocks > 0 { neighbours as u16 } else { 0 },
-            value_bytes: policy.log_blocks().min(u16::MAX.into()) as u16,
-            blocks: geometry.blocks,
-            pages_per_block: geometry.pages_per_block as u16,
-            checkpoints: false,
-            appended: false,
-            replaced: false,
-            atomic: false,
-        };
-        clean.fill(0);
-        let frames = Frames::new(frames, frame_bytes, FRAMES);
+        let neighbours = if buffer.blocks > 0 { neighbours as u16 } else { 0 };
+        let log_blocks = policy.log_blocks().min(u16::MAX.into()) as u16;
+        let medium = medium_of(P::SYSTEM, &geometry, (neighbours, log_blocks));
         Ok(Self {
-            media: Media::new(flash, medium, frames, blocks, clean),
+            media: Media::new(flash, medium, block_pages, media),
             maps: Maps::new(maps, sizes),
             summary,
             policy,
@@ -371,9 +337,6 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
             run: 0..0,
             kept: 0,
             converting: (NONE, NONE),
-            levels_wear: true,
-            patrolled: 0,
-            levelled_at: 0,
             statistics: Statistics::default(),
             merges: Merges::default(),
             conversions: Conversions::default(),
@@ -389,7 +352,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
     ///
     /// Without, counts are those of the design alone, and the chip wears unevenly.
     pub const fn set_wear_levelling(&mut self, to: bool) {
-        self.levels_wear = to;
+        self.media.levels_wear = to;
     }
 
     /// The chip.
@@ -417,14 +380,11 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
     }
 
     fn expect_page(&self, given: usize) -> Result<(), FtlError<F::Error>> {
-        let expected = self.page_bytes();
-        if given == expected { Ok(()) } else { Err(FtlError::PageSize { expected, given }) }
+        FtlError::expect_page(self.page_bytes(), given)
     }
 
     fn expect_inside(&self, logical: u32, count: u32) -> Result<(), FtlError<F::Error>> {
-        let logical_pages = self.logical_pages;
-        let is_inside = logical.checked_add(count).is_some_and(|end| end <= logical_pages);
-        if is_inside && count > 0 { Ok(()) } else { Err(FtlError::Outside { logical_pages }) }
+        FtlError::expect_inside(self.logical_pages, logical, count)
     }
 
     fn mount_if_in_doubt(&mut self) -> Result<(), FtlError<F::Error>> {
@@ -435,17 +395,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
     ///
     /// Returns whether there was one.
     fn maintain(&mut self) -> Result<bool, Fault<F::Error>> {
-        let weak = self.media.weak.take();
-        let weak = weak.filter(|&page| self.media.blocks.is_valid(page));
-        let is_due = self.media.erases >= self.levelled_at + LEVEL_EVERY;
-        let block = match weak {
-            Some(page) => Some(self.media.block_of(page)),
-            None if is_due && self.levels_wear => {
-                self.levelled_at = self.media.erases;
-                self.media.blocks.rested(None, self.media.sequence as u32)
-            }
-            None => None,
-        };
+        let block = self.media.due();
         if let Some(block) = block {
             self.empty(block)?;
         }
@@ -462,28 +412,6 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         let is_log = self.maps.slot_of(block).is_some();
         let merges = if is_log { self.media.blocks.valid_in(block) } else { 1 };
         merges.saturating_mul(4 * self.block_pages() + 8)
-    }
-
-    /// Reads pages that count, from where the last call ended, until one is weak.
-    fn patrol(&mut self, reads: u32) -> Result<(), Fault<F::Error>> {
-        let pages = self.media.geometry().pages();
-        let mut left = reads.min(self.media.blocks.valid_pages());
-        if !self.media.flash.reports_corrections() {
-            return Ok(());
-        }
-        for _ in 0..pages {
-            if left == 0 || self.media.weak.is_some() {
-                break;
-            }
-            self.patrolled = (self.patrolled + 1) % pages;
-            let page = PageNumber(self.patrolled);
-            if self.media.blocks.is_valid(page) {
-                left -= 1;
-                // One that cannot be read is found by whoever needs it.
-                let _ = self.media.read(page, 1)?;
-            }
-        }
-        Ok(())
     }
 
     /// Runs a change. If it fails half way, the next operation mounts again.
@@ -607,7 +535,7 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
         }
         if self.media.weak.is_none() {
             let used = self.media.operations.wrapping_sub(before);
-            self.patrol(budget.saturating_sub(used))?;
+            self.media.patrol(budget.saturating_sub(used))?;
         }
         let used = self.media.operations.wrapping_sub(before);
         // It may be written elsewhere, or be trimmed, by now.

@@ -2,23 +2,16 @@
 //!
 //! Nothing here calls a chip.
 
-use nandina::blocks::{Blocks, GcPolicy, LivenessTracking, WearPolicy};
 use nandina::flash::{Capabilities, Geometry};
-use nandina::log::{Frames, GAP, layout_of};
+use nandina::log::GAP;
 
 use super::label::LOGICAL_END;
 use super::maps::Sizes;
+use super::media;
 use super::policy::Policy;
 use super::summary::Summary;
 use crate::ftl::bytes::SUSPECT_BYTES;
 use crate::logical::fewest_blocks;
-
-/// Page buffers: the host's page, and the page that is copied.
-pub(super) const FRAMES: usize = 2;
-
-/// How blocks are described in RAM.
-pub(super) const TABLE: (LivenessTracking, GcPolicy, WearPolicy) =
-    (LivenessTracking::Marked, GcPolicy::Fewest, WearPolicy::Counted);
 
 /// The block with the pages that the FTL keeps about itself.
 const OWN_BLOCKS: u32 = 1;
@@ -95,10 +88,7 @@ pub fn ram_needed<P: Policy>(
     policy: &P,
     logical_pages: u32,
 ) -> usize {
-    let (validity, victims, wear) = TABLE;
-    Frames::ram_needed(layout_of(geometry).frame_bytes(), FRAMES, false)
-        + Blocks::ram_needed(geometry, validity, victims, wear)
-        + geometry.blocks.div_ceil(8) as usize
+    media::ram_needed(geometry)
         + map_bytes(geometry, capabilities, policy, logical_pages)
         + summary_bytes(geometry, capabilities, policy)
 }

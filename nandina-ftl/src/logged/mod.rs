@@ -84,20 +84,17 @@ pub use size::{NEEDS, blocks_needed, logical_pages_max, map_bytes, ram_needed};
 
 use core::ops::Range;
 
-use nandina::blocks::Blocks;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
-use nandina::log::{Frames, layout_of};
-use nandina::node::{Medium, PageFault};
+use nandina::node::PageFault;
 use nandina::{Damage, Fault, Idle, covered};
 
 use crate::ftl::error::damage_of;
 use crate::ftl::{FtlError, logical_page_bytes};
 use crate::hybrid::label::{Cause, Kind};
-use crate::hybrid::media::Media;
+use crate::hybrid::media::{self, Media, medium_of};
 use crate::logical::{LogicalPages, Statistics};
-use maps::{Home, LOGICAL_BYTES, Maps, ROW_BYTES};
+use maps::{Home, Maps};
 use sector::{HEAD, Record, Sectors};
-use size::{FRAMES, TABLE};
 
 /// The page buffers: what is read or written, and a log page.
 const OUT: usize = 0;
@@ -105,9 +102,6 @@ const LOG: usize = 1;
 
 /// No block, where a merge names the one that it replaces.
 const NO_BLOCK: u32 = u32::MAX;
-
-/// Erases between two looks for a block with cold data.
-const LEVEL_EVERY: u64 = 4;
 
 /// How the pages of a block are shared between pages and their log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,11 +190,6 @@ pub struct Logged<'b, F> {
     in_doubt: bool,
     /// The logical page that the host used last.
     recent: Option<u32>,
-    levels_wear: bool,
-    /// The page that idle steps read last.
-    patrolled: u32,
-    /// Erases at the last look for a block with cold data.
-    levelled_at: u64,
     statistics: Statistics,
     merges: LogMerges,
 }
@@ -235,13 +224,7 @@ impl<'b, F: Flash> Logged<'b, F> {
         // So the block that says so comes last.
         let last = last.map(|page| ftl.media.block_of(page));
         ftl.forget_all();
-        let others = ftl.media.blocks.all().filter(|&block| Some(block) != last);
-        for block in others.chain(last) {
-            if !ftl.media.blocks.is_bad(block) {
-                ftl.media.erase(block)?;
-            }
-        }
-        ftl.media.mark_bad_blocks()?;
+        ftl.media.erase_all(last)?;
         ftl.media.identity = ftl.media.identity.wrapping_add(1);
         ftl.marker = Some(ftl.put_own(Kind::Own)?);
         (ftl.settled, ftl.in_doubt) = (true, false);
@@ -287,33 +270,12 @@ impl<'b, F: Flash> Logged<'b, F> {
         if ram.len() < needed {
             return Err(FtlError::RamTooSmall { needed, given: ram.len() });
         }
-        let layout = layout_of(&geometry);
         let block_pages = size::block_pages(&geometry, &capabilities);
-        let frame_bytes = layout.frame_bytes();
-        let frames_bytes = Frames::ram_needed(frame_bytes, FRAMES, false);
-        let (frames, rest) = ram[..needed].split_at_mut(frames_bytes);
-        let (base, rest) = rest.split_at_mut(layout.area_bytes());
-        let map_bytes =
-            logical_pages as usize * LOGICAL_BYTES + geometry.blocks as usize * ROW_BYTES;
-        let (maps, rest) = rest.split_at_mut(map_bytes);
-        let (clean, rest) = rest.split_at_mut(geometry.blocks.div_ceil(8) as usize);
-        let (validity, victims, wear) = TABLE;
-        let blocks = Blocks::new(rest, &geometry, validity, victims, wear, block_pages);
-        clean.fill(0);
-        let medium = Medium {
-            system: scheme.system(),
-            key_bytes: 0,
-            value_bytes: 0,
-            blocks: geometry.blocks,
-            pages_per_block: geometry.pages_per_block as u16,
-            checkpoints: false,
-            appended: false,
-            replaced: false,
-            atomic: false,
-        };
-        let frames = Frames::new(frames, frame_bytes, FRAMES);
+        let (media, rest) = ram[..needed].split_at_mut(media::ram_needed(&geometry));
+        let (base, maps) = rest.split_at_mut(logical_page_bytes(&geometry));
+        let medium = medium_of(scheme.system(), &geometry, (0, 0));
         Ok(Self {
-            media: Media::new(flash, medium, frames, blocks, clean),
+            media: Media::new(flash, medium, block_pages, media),
             maps: Maps::new(maps, logical_pages),
             base,
             scheme,
@@ -326,9 +288,6 @@ impl<'b, F: Flash> Logged<'b, F> {
             settled: false,
             in_doubt: true,
             recent: None,
-            levels_wear: true,
-            patrolled: 0,
-            levelled_at: 0,
             statistics: Statistics::default(),
             merges: LogMerges::default(),
         })
@@ -343,7 +302,7 @@ impl<'b, F: Flash> Logged<'b, F> {
     ///
     /// Without, counts are those of the design alone, and the chip wears unevenly.
     pub const fn set_wear_levelling(&mut self, to: bool) {
-        self.levels_wear = to;
+        self.media.levels_wear = to;
     }
 
     /// The chip.
@@ -450,14 +409,11 @@ impl<'b, F: Flash> Logged<'b, F> {
     }
 
     fn expect_page(&self, given: usize) -> Result<(), FtlError<F::Error>> {
-        let expected = self.page_bytes();
-        if given == expected { Ok(()) } else { Err(FtlError::PageSize { expected, given }) }
+        FtlError::expect_page(self.page_bytes(), given)
     }
 
     fn expect_inside(&self, logical: u32, count: u32) -> Result<(), FtlError<F::Error>> {
-        let logical_pages = self.logical_pages;
-        let is_inside = logical.checked_add(count).is_some_and(|end| end <= logical_pages);
-        if is_inside && count > 0 { Ok(()) } else { Err(FtlError::Outside { logical_pages }) }
+        FtlError::expect_inside(self.logical_pages, logical, count)
     }
 
     fn mount_if_in_doubt(&mut self) -> Result<(), FtlError<F::Error>> {
@@ -480,18 +436,7 @@ impl<'b, F: Flash> Logged<'b, F> {
 
     /// Merges a block with a weak page, or one whose cold data makes the others wear out.
     fn maintain(&mut self) -> Result<(), Fault<F::Error>> {
-        let weak = self.media.weak.take();
-        let weak = weak.filter(|&page| self.media.blocks.is_valid(page));
-        let is_due = self.media.erases >= self.levelled_at + LEVEL_EVERY;
-        let block = match weak {
-            Some(page) => Some(self.media.block_of(page)),
-            None if is_due && self.levels_wear => {
-                self.levelled_at = self.media.erases;
-                self.media.blocks.rested(None, self.media.sequence as u32)
-            }
-            None => None,
-        };
-        let Some(block) = block else { return Ok(()) };
+        let Some(block) = self.media.due() else { return Ok(()) };
         let is_marker = self.marker.is_some_and(|page| self.media.block_of(page) == block);
         if is_marker && self.maps.row(block.0).held == 0 {
             covered!("logged: the page that says what the chip is moves");
@@ -501,28 +446,6 @@ impl<'b, F: Flash> Logged<'b, F> {
             return self.media.free(block);
         }
         self.merge(block, None)
-    }
-
-    /// Reads pages that count, from where the last call ended, until one is weak.
-    fn patrol(&mut self, reads: u32) -> Result<(), Fault<F::Error>> {
-        let pages = self.media.geometry().pages();
-        let mut left = reads.min(self.media.blocks.valid_pages());
-        if !self.media.flash.reports_corrections() {
-            return Ok(());
-        }
-        for _ in 0..pages {
-            if left == 0 || self.media.weak.is_some() {
-                break;
-            }
-            self.patrolled = (self.patrolled + 1) % pages;
-            let page = PageNumber(self.patrolled);
-            if self.media.blocks.is_valid(page) {
-                left -= 1;
-                // One that cannot be read is found by whoever needs it.
-                let _ = self.media.read(page, LOG)?;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -595,7 +518,7 @@ impl<F: Flash> LogicalPages for Logged<'_, F> {
         self.mount_if_in_doubt()?;
         let before = self.media.operations;
         if self.media.weak.is_none() {
-            self.patrol(budget)?;
+            self.media.patrol(budget)?;
         }
         let used = self.media.operations.wrapping_sub(before);
         self.media.weak = self.media.weak.filter(|&page| self.media.blocks.is_valid(page));

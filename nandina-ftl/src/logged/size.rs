@@ -2,23 +2,15 @@
 //!
 //! Nothing here calls a chip.
 
-use nandina::blocks::{Blocks, GcPolicy, LivenessTracking, WearPolicy};
 use nandina::flash::{Capabilities, Geometry, Needs};
-use nandina::log::{Frames, layout_of};
 
 use super::Scheme;
 use super::maps::{LOGICAL_BYTES, ROW_BYTES, block_pages_max};
 use super::sector::Sectors;
-use crate::ftl::FtlError;
+use crate::ftl::{FtlError, logical_page_bytes};
 use crate::hybrid::label::LOGICAL_END;
+use crate::hybrid::media;
 use crate::logical::fewest_blocks;
-
-/// Page buffers: the page that is read or written, and a log page.
-pub(super) const FRAMES: usize = 2;
-
-/// How blocks are described in RAM.
-pub(super) const TABLE: (LivenessTracking, GcPolicy, WearPolicy) =
-    (LivenessTracking::Marked, GcPolicy::Fewest, WearPolicy::Counted);
 
 /// The block that says what the chip is, also while there is no page.
 const MARKER_BLOCKS: u32 = 1;
@@ -69,13 +61,7 @@ pub fn map_bytes(geometry: &Geometry, logical_pages: u32) -> usize {
 /// They are [`map_bytes`], three pages, and what describes the blocks: a bit for each page of the
 /// chip, and 4.6 bytes for each block.
 pub fn ram_needed(geometry: &Geometry, logical_pages: u32) -> usize {
-    let (validity, victims, wear) = TABLE;
-    let layout = layout_of(geometry);
-    Frames::ram_needed(layout.frame_bytes(), FRAMES, false)
-        + layout.area_bytes()
-        + Blocks::ram_needed(geometry, validity, victims, wear)
-        + geometry.blocks.div_ceil(8) as usize
-        + map_bytes(geometry, logical_pages)
+    media::ram_needed(geometry) + logical_page_bytes(geometry) + map_bytes(geometry, logical_pages)
 }
 
 /// The most logical pages on a chip; 0 if it has too few blocks, or cannot program sectors.
