@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use nandina_lab::LabError;
-use nandina_lab::reproduce::{Reproduction, extents, mu_tree, tnc, vm_tree, wpcb};
+use nandina_lab::reproduce::{Reproduction, extents, mu_tree, rosette, tnc, vm_tree, wpcb};
 use nandina_lab::workload::manifest;
 
 use crate::drawing;
@@ -65,6 +65,8 @@ pub enum Paper {
     Wpcb,
     /// TNC, the tree of UBIFS (Havasi, 2011), counted in index nodes
     Tnc,
+    /// Nandina's own rosette, beside the figures of its prototype
+    Rosette,
 }
 
 pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
@@ -96,6 +98,7 @@ pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
         Paper::Extents => extents(arguments)?,
         Paper::Wpcb => wpcb(arguments)?,
         Paper::Tnc => tnc(arguments)?,
+        Paper::Rosette => rosette(arguments)?,
     };
     if let Some(folder) = &arguments.figures {
         let figures = reproduction.experiments.iter().flat_map(|experiment| &experiment.figures);
@@ -138,6 +141,13 @@ fn extents(arguments: &Reproduce) -> Result<Reproduction, LabError> {
     let formats = formats.collect::<Result<_, _>>()?;
     let recorded = arguments.traces.clone().map(|folder| Recorded { folder, formats });
     let experiments = Experiments::new(scale, arguments.seed, recorded, program);
+    shown(experiments.total(), |advance| experiments.run(advance))
+}
+
+fn rosette(arguments: &Reproduce) -> Result<Reproduction, LabError> {
+    use rosette::{Experiments, Scale};
+    let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
+    let experiments = Experiments::new(scale, arguments.seed);
     shown(experiments.total(), |advance| experiments.run(advance))
 }
 

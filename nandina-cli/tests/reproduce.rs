@@ -332,6 +332,38 @@ fn reproduce_runs_tnc_on_a_tree_made_by_rule_with_a_word_on_every_claim() {
 }
 
 #[test]
+fn reproduce_runs_rosette_beside_its_prototype() {
+    let folder = tempfile::tempdir().unwrap();
+    let figures = folder.path().to_str().unwrap();
+    let object = json(&["reproduce", "rosette", "--quick", "--json", "--figures", figures]);
+    assert_eq!((&object["paper"], &object["quick"]), (&"rosette".into(), &true.into()));
+    let experiments = object["experiments"].as_array().unwrap();
+    let experiment = |id: &str| experiments.iter().find(|it| it["id"] == id).unwrap();
+    let measured = |id: &str, config: &str, metric: &str| {
+        let rows = experiment(id)["rows"].as_array().unwrap();
+        let is_it = |row: &&Value| row["config"] == config && row["metric"] == metric;
+        rows.iter().find(is_it).unwrap()["measured"].as_f64().unwrap()
+    };
+    // Counts, the same on every machine.
+    assert_eq!(measured("uniform", "lookup", "reads"), 0.995_2);
+    assert_eq!(measured("uniform", "update", "programs"), 1.010_8);
+    assert_eq!(measured("uniform", "insert", "programs"), 1.012_1);
+    assert_eq!(measured("uniform", "delete", "programs"), 1.012);
+    assert_eq!(measured("orders", "inserts, 64 in a row", "programs"), 1.155_3);
+    assert_eq!(measured("orders", "queue of 1,000 records", "valid pages"), 3.0);
+    let half_full = measured("full", "50 % leaves, uniform", "programs");
+    assert!((1.5..1.6).contains(&half_full), "{half_full}");
+    assert!(experiment("full")["refusals"].to_string().contains("90 % leaves, uniform"));
+    let reads = |way: &str| measured("mounts", &format!("12 MiB, {way}"), "reads, mean");
+    assert!(reads("checkpoint for each block") < reads("checkpoint every 8 blocks"));
+    assert!(reads("checkpoint every 8 blocks") < reads("bare pages"));
+    for kind in ["svg", "png"] {
+        let bytes = std::fs::read(folder.path().join(format!("rosette-full.{kind}"))).unwrap();
+        assert!(bytes.len() > 5_000, "{kind} has {} bytes", bytes.len());
+    }
+}
+
+#[test]
 fn a_list_of_files_is_for_tnc_and_is_named_if_it_is_not_there() {
     let ignored = nandina(&["reproduce", "wpcb", "--manifest", "x"]);
     assert_eq!(ignored.status.code(), Some(2));

@@ -1,10 +1,11 @@
-//! The papers' tables and figures beside our own: one folder for each paper.
+//! The papers' tables and figures beside our own: one folder for each paper, and one for `rosette`.
 //!
 //! No setting is tuned to print a paper's number.
 
 pub mod extents;
 pub mod figure;
 pub mod mu_tree;
+pub mod rosette;
 pub mod tnc;
 pub mod vm_tree;
 pub mod wpcb;
