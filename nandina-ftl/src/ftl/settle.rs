@@ -84,6 +84,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 self.log.clear_block(suspect)?;
             }
         }
+        // One that could not be erased is marked before its numbers are excluded no longer.
+        self.log.mark_bad_blocks()?;
         let blocks = &self.log.blocks;
         suspects.keep(|suspect| suspect == block || blocks.valid_in(suspect) > 0);
         // Behind a directory there is nothing, and no block is open.

@@ -428,3 +428,33 @@ pub fn live<S: Subject>(
     }
     chip
 }
+
+/// Cuts power in a row in the first programs and erases of sessions, while erases and programs fail.
+///
+/// A seed ends when more blocks have failed than the chip is said to lose.
+pub fn cut_while_blocks_fail<S: Subject>(
+    subject: &mut S,
+    profile: Profile,
+    seeds: impl IntoIterator<Item = u64>,
+    name: &str,
+) {
+    let most = profile.capabilities.bad_blocks_max(profile.geometry.blocks) as usize;
+    for seed in seeds {
+        let Start { mut chip, mut host, mut numbers } =
+            start(profile, subject, 300 + seed, unstable(1));
+        for round in 0..40 {
+            let what = format!("{name}, seed {seed}, round {round}");
+            let (program_failures, erase_failures) =
+                if lost(&chip) < most { (60, 12) } else { (0, 0) };
+            chip.set_faults(Faults { program_failures, erase_failures, ..unstable(1) });
+            chip.cut_at_change(numbers.below(9).into(), Cut::ALL[numbers.below(5) as usize]);
+            let done = subject.session(&mut chip, &mut host, &mut numbers, 2000);
+            if lost(&chip) > most {
+                break;
+            }
+            expect_cut(done, &what);
+            chip.restore_power();
+            subject.verify(&mut chip, &mut host, &what);
+        }
+    }
+}

@@ -8,8 +8,8 @@ use nandina_ftl::ftl::logical_pages_apart_max;
 use nandina_sim::{Chip, Cut, Faults, TINY, Tear};
 
 use crate::cutting::{
-    Start, Subject, Within, cut_everywhere, cut_format, cut_in_a_row, cut_what_settles, fill, look,
-    operations_of_mount, recover, start, unstable,
+    Start, Subject, Within, cut_everywhere, cut_format, cut_in_a_row, cut_what_settles,
+    cut_while_blocks_fail, fill, look, operations_of_mount, recover, start, unstable,
 };
 use crate::host::{Change, Host, Memory};
 use crate::numbers::Numbers;
@@ -242,6 +242,18 @@ fn fill_and_cut_in_a_row(profile: Profile, rounds: u32) {
             rounds,
             &format!("unstable {pages}, apart {apart}"),
         );
+    }
+}
+
+/// The erase of a suspect once failed, and its torn page counted again before it was marked.
+///
+/// With seed 85 power was cut there.
+#[test]
+fn cuts_in_a_row_while_blocks_fail_lose_nothing() {
+    for apart in [false, true] {
+        let seeds = seeds(300, 6).into_iter().chain([85]);
+        let mut memory = Memory::by(apart, &FAILING, "page");
+        cut_while_blocks_fail(&mut memory, FAILING, seeds, &format!("apart {apart}"));
     }
 }
 

@@ -8,8 +8,8 @@ use nandina_ftl::hybrid::{Buffer, Merges};
 use nandina_sim::{Chip, Faults, TINY};
 
 use crate::cutting::{
-    Within, cut_everywhere, cut_format, cut_in_a_row, cut_what_settles, fill, start, tear_last,
-    unstable,
+    Within, cut_everywhere, cut_format, cut_in_a_row, cut_what_settles, cut_while_blocks_fail,
+    fill, start, tear_last, unstable,
 };
 use crate::host::{Change, Host, Memory, Outcome, Step, Which};
 use crate::numbers::Numbers;
@@ -268,6 +268,14 @@ fn cuts_in_the_lists_of_suspects_leave_room_for_the_next_one() {
             let name = format!("{which:?}, unstable {pages}");
             cut_in_a_row(&mut memory, begun, within, rounds, &name);
         }
+    }
+}
+
+#[test]
+fn cuts_in_a_row_while_blocks_fail_lose_nothing() {
+    for which in ALL {
+        let mut memory = Memory::new(&FAILING, which);
+        cut_while_blocks_fail(&mut memory, FAILING, seeds(300, 3), &format!("{which:?}"));
     }
 }
 

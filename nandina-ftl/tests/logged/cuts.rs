@@ -8,8 +8,8 @@ use nandina_ftl::logged::{LogMerges, Scheme};
 use nandina_sim::{Chip, Faults};
 
 use crate::cutting::{
-    Subject, Within, cut_everywhere, cut_format, cut_in_a_row, cut_what_settles, fill, start,
-    tear_last, unstable,
+    Subject, Within, cut_everywhere, cut_format, cut_in_a_row, cut_what_settles,
+    cut_while_blocks_fail, fill, start, tear_last, unstable,
 };
 use crate::host::{Host, Memory};
 use crate::numbers::Numbers;
@@ -116,6 +116,14 @@ fn what_one_mount_decides_about_a_torn_page_every_later_mount_decides() {
         second_cuts += cut_what_settles(&mut memory, begun, &what);
     }
     assert!(second_cuts >= 90, "only {second_cuts} second cuts");
+}
+
+#[test]
+fn cuts_in_a_row_while_blocks_fail_lose_nothing() {
+    for scheme in SCHEMES {
+        let mut memory = Memory::new(&FAILING, scheme);
+        cut_while_blocks_fail(&mut memory, FAILING, seeds(300, 6), &format!("{scheme:?}"));
+    }
 }
 
 #[test]

@@ -32,7 +32,7 @@ use nandina_sim::{Chip, Cut, Faults};
 use chips::{CHIP, is_full};
 use cutting::{
     Open, Start, Subject, Within, cut_everywhere, cut_format, cut_in_a_row, cut_what_settles,
-    expect_cut, fill, live, lost, start, tear_last, unstable,
+    cut_while_blocks_fail, expect_cut, fill, live, start, tear_last, unstable,
 };
 use numbers::Numbers;
 
@@ -130,31 +130,6 @@ fn cut_while_pages_are_new<S: Subject>(subject: &mut S, profile: Profile, seeds:
     }
 }
 
-/// Cuts power in a row in the first programs and erases of sessions, while erases and programs fail.
-///
-/// Ends when more blocks have failed than the chip is said to lose.
-fn cut_while_blocks_fail<S: Subject>(subject: &mut S, profile: Profile, seeds: u64, name: &str) {
-    let most = profile.capabilities.bad_blocks_max(profile.geometry.blocks) as usize;
-    for seed in 0..if is_full() { 20 * seeds } else { seeds } {
-        let Start { mut chip, mut host, mut numbers } =
-            start(profile, subject, 300 + seed, unstable(1));
-        for round in 0..40 {
-            let what = format!("{name}, seed {seed}, round {round}");
-            let (program_failures, erase_failures) =
-                if lost(&chip) < most { (60, 12) } else { (0, 0) };
-            chip.set_faults(Faults { program_failures, erase_failures, ..unstable(1) });
-            chip.cut_at_change(numbers.below(9).into(), Cut::ALL[numbers.below(5) as usize]);
-            let done = subject.session(&mut chip, &mut host, &mut numbers, 2000);
-            if lost(&chip) > most {
-                break;
-            }
-            expect_cut(done, &what);
-            chip.restore_power();
-            subject.verify(&mut chip, &mut host, &what);
-        }
-    }
-}
-
 /// What it lives through on a chip whose blocks fail.
 fn live_with_failures<S: Subject>(subject: &mut S, profile: Profile, one_in: u64, name: &str) {
     let failing = Faults { program_failures: 300, erase_failures: 200, ..unstable(1) };
@@ -162,7 +137,7 @@ fn live_with_failures<S: Subject>(subject: &mut S, profile: Profile, one_in: u64
         live(subject, (profile, seed, failing), (20, 80), name);
         live(subject, (profile, seed, Faults { device_errors: 300, ..failing }), (20, 80), name);
     }
-    cut_while_blocks_fail(subject, profile, 12, name);
+    cut_while_blocks_fail(subject, profile, 0..if is_full() { 240 } else { 12 }, name);
     for seed in 0..4 {
         let mut begun = start(profile, subject, 40 + seed, unstable(1));
         begun.chip.set_faults(failing);
