@@ -15,7 +15,8 @@ mod report;
 mod worst;
 
 pub use batch::{Batches, Change};
-pub(crate) use chip::{CHIP_PAGES_MAX, bounded, unusable};
+pub(crate) use chip::CHIP_PAGES_MAX;
+pub use chip::{bounded, unusable};
 pub use description::{Description, LeafRange, NodeArea, NodeRange, Nodes, Packed};
 pub(crate) use options::{CHECKPOINTS_MAX, PAGE_BUFFERS_MAX, checkpoints_refused, path_options};
 pub use options::{Folds, Options};
