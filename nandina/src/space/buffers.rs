@@ -8,6 +8,8 @@ use crate::flash::Geometry;
 use crate::log::Frames;
 use crate::node::PageLayout;
 
+use super::mappings::table_bytes;
+
 /// The sizes and options of what is kept in RAM.
 #[derive(Clone, Copy)]
 pub(crate) struct Buffers {
@@ -29,7 +31,7 @@ pub(crate) struct Buffers {
     pub wear: WearPolicy,
     /// Page buffers keep their pages from one operation to the next.
     pub keeps_pages: bool,
-    /// Bytes of the mapping table.
+    /// Bytes for the mapping table, as set in the options.
     pub mapping_bytes: usize,
 }
 
@@ -57,5 +59,5 @@ pub(crate) fn ram_needed(geometry: &Geometry, layout: &PageLayout, buffers: &Buf
     Frames::ram_needed(frame_bytes, frames, beside)
         + cache::ram_needed(frame_bytes, reads, writes, geometry.pages())
         + Blocks::ram_needed(geometry, validity, victims, wear)
-        + mapping_bytes
+        + table_bytes(mapping_bytes, geometry.pages())
 }

@@ -12,28 +12,62 @@
 //! tombstones, a search for a missing address ends at the first entry that is nearer to its home,
 //! and the table may be filled to fifteen sixteenths.
 
-use crate::bytes::u32_at;
+use crate::bytes::{u16_at, u32_at};
 use crate::log::checkpoint::Stream;
 
 /// The table, in the caller's RAM.
 ///
-/// It consists of pairs of a logical address and a page, each of two or four bytes.
+/// It consists of pairs of a logical address and a page.
 pub struct Mappings<'b> {
     bytes: &'b mut [u8],
-    /// Whether page numbers fit in two bytes.
-    narrow: bool,
+    width: Width,
+    /// Entries that `bytes` have room for. To divide for each search would take longer.
+    places: usize,
     len: usize,
 }
 
-/// The most mappings in a table of `bytes` on a chip of `pages`.
+/// The bits of a number in an entry, which consists of two: a logical address and a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Width(u8);
+
+impl Width {
+    const fn of(pages: u32) -> Self {
+        // Where a checkpoint can store the table, its layout is part of the format.
+        if pages < 0xFFF && !cfg!(feature = "checkpoints") {
+            Self(12)
+        } else if pages < u16::MAX as u32 {
+            Self(16)
+        } else {
+            Self(32)
+        }
+    }
+
+    const fn entry_bytes(self) -> usize {
+        self.0 as usize / 4
+    }
+
+    /// A number of ones. In place of a logical address it means that there is no entry.
+    const fn ones(self) -> u32 {
+        u32::MAX >> (32 - self.0)
+    }
+
+    const fn is_whole(self) -> bool {
+        self.0 == 32
+    }
+}
+
+/// The most mappings in a table with `bytes` for it in the options, on a chip of `pages`.
 pub(crate) const fn mappings_in(bytes: usize, pages: u32) -> usize {
-    let places = bytes / entry_bytes(pages);
+    let places = bytes / if pages < u16::MAX as u32 { 4 } else { 8 };
     places - places.div_ceil(16)
 }
 
-/// The bytes of an entry on a chip of `pages`.
-const fn entry_bytes(pages: u32) -> usize {
-    if pages < u16::MAX as u32 { 4 } else { 8 }
+/// The bytes of RAM of this table.
+pub(crate) const fn table_bytes(bytes: usize, pages: u32) -> usize {
+    match Width::of(pages) {
+        Width(12) => bytes / 4 * 3,
+        _ => bytes,
+    }
 }
 
 impl<'b> Mappings<'b> {
@@ -41,7 +75,12 @@ impl<'b> Mappings<'b> {
     ///
     /// Bytes that do not make up a whole entry are not used.
     pub fn new(bytes: &'b mut [u8], pages: u32) -> Self {
-        let mut mappings = Self { bytes, narrow: entry_bytes(pages) == 4, len: 0 };
+        Self::of_width(bytes, Width::of(pages))
+    }
+
+    fn of_width(bytes: &'b mut [u8], width: Width) -> Self {
+        let places = bytes.len() / width.entry_bytes();
+        let mut mappings = Self { bytes, width, places, len: 0 };
         mappings.clear();
         mappings
     }
@@ -52,11 +91,7 @@ impl<'b> Mappings<'b> {
     }
 
     const fn size(&self) -> usize {
-        if self.narrow { 4 } else { 8 }
-    }
-
-    const fn places(&self) -> usize {
-        self.bytes.len() / self.size()
+        self.width.entry_bytes()
     }
 
     /// The number of mappings in the table.
@@ -66,7 +101,7 @@ impl<'b> Mappings<'b> {
 
     /// The most mappings that the table may hold.
     pub const fn capacity(&self) -> usize {
-        let places = self.places();
+        let places = self.places;
         places - places.div_ceil(16)
     }
 
@@ -80,7 +115,7 @@ impl<'b> Mappings<'b> {
     /// Returns `false` if an entry has no place, because that table was larger. Afterwards
     /// [`is_sound`](Self::is_sound) must be called.
     pub fn load(&mut self, bytes: impl Iterator<Item = (usize, u8)>) -> bool {
-        let end = self.places() * self.size();
+        let end = self.places * self.size();
         let mut fits = true;
         for (at, byte) in bytes {
             match self.bytes[..end].get_mut(at) {
@@ -97,9 +132,9 @@ impl<'b> Mappings<'b> {
     /// `pages` is the number of pages of the chip. A table that is damaged, or of another size, is
     /// emptied.
     pub fn is_sound(&mut self, pages: u32) -> bool {
-        self.len = (0..self.places()).filter(|&place| self.entry(place).is_some()).count();
+        self.len = (0..self.places).filter(|&place| self.name(place).is_some()).count();
         let is_sound = self.len <= self.capacity()
-            && (0..self.places()).all(|place| {
+            && (0..self.places).all(|place| {
                 self.entry(place).is_none_or(|(name, page)| {
                     name < pages && page < pages && self.find(name) == Some(place)
                 })
@@ -110,52 +145,63 @@ impl<'b> Mappings<'b> {
         is_sound
     }
 
+    /// The logical address at `place`.
+    fn name(&self, place: usize) -> Option<u32> {
+        let at = place * self.size();
+        let name = if self.width.is_whole() {
+            u32_at(self.bytes, at)
+        } else {
+            u32::from(u16_at(self.bytes, at)) & self.width.ones()
+        };
+        (name != self.width.ones()).then_some(name)
+    }
+
+    /// The page at `place`, where an entry is.
+    fn page(&self, place: usize) -> u32 {
+        let end = (place + 1) * self.size();
+        if self.width.is_whole() {
+            u32_at(self.bytes, end - 4)
+        } else {
+            u32::from(u16_at(self.bytes, end - 2)) >> (16 - self.width.0)
+        }
+    }
+
     /// The entry at `place`: logical address and page.
     fn entry(&self, place: usize) -> Option<(u32, u32)> {
-        let size = self.size();
-        let entry = &self.bytes[place * size..][..size];
-        let (name, page) = if self.narrow {
-            let half = |at: usize| u32::from(u16::from_le_bytes([entry[at], entry[at + 1]]));
-            (half(0), half(2))
-        } else {
-            (u32_at(entry, 0), u32_at(entry, 4))
-        };
-        let empty = if self.narrow { u16::MAX.into() } else { u32::MAX };
-        (name != empty).then_some((name, page))
+        Some((self.name(place)?, self.page(place)))
     }
 
     /// All mappings: the logical address and the page of each.
     #[cfg(debug_assertions)]
     pub fn entries(&self) -> impl Iterator<Item = (u32, u32)> {
-        (0..self.places()).filter_map(|place| self.entry(place))
+        (0..self.places).filter_map(|place| self.entry(place))
     }
 
     fn set_entry(&mut self, place: usize, (name, page): (u32, u32)) {
         let size = self.size();
         let entry = &mut self.bytes[place * size..][..size];
-        if self.narrow {
-            entry[..2].copy_from_slice(&(name as u16).to_le_bytes());
-            entry[2..].copy_from_slice(&(page as u16).to_le_bytes());
-        } else {
+        if self.width.is_whole() {
             entry[..4].copy_from_slice(&name.to_le_bytes());
             entry[4..].copy_from_slice(&page.to_le_bytes());
+        } else {
+            entry.copy_from_slice(&(name | page << self.width.0).to_le_bytes()[..size]);
         }
     }
 
     /// The first place tried for `name` (multiplicative hashing, golden ratio).
     const fn home(&self, name: u32) -> usize {
         let spread = name.wrapping_mul(0x9E37_79B9) as u64;
-        ((spread * self.places() as u64) >> 32) as usize
+        ((spread * self.places as u64) >> 32) as usize
     }
 
     const fn after(&self, place: usize) -> usize {
-        if place + 1 == self.places() { 0 } else { place + 1 }
+        if place + 1 == self.places { 0 } else { place + 1 }
     }
 
     /// How far the entry of `name` at `place` is from home.
     const fn distance(&self, name: u32, place: usize) -> usize {
         let home = self.home(name);
-        if place >= home { place - home } else { place + self.places() - home }
+        if place >= home { place - home } else { place + self.places - home }
     }
 
     fn find(&self, name: u32) -> Option<usize> {
@@ -163,12 +209,12 @@ impl<'b> Mappings<'b> {
             return None;
         }
         let mut place = self.home(name);
-        for distance in 0..self.places() {
-            let (found, _) = self.entry(place)?;
+        for distance in 0..self.places {
+            let found = self.name(place)?;
             if found == name {
                 return Some(place);
             }
-            if self.distance(found, place) < distance {
+            if distance > 0 && self.distance(found, place) < distance {
                 return None;
             }
             place = self.after(place);
@@ -180,8 +226,7 @@ impl<'b> Mappings<'b> {
     ///
     /// `None` if the node has not moved since its parent was written.
     pub fn get(&self, name: u32) -> Option<u32> {
-        let place = self.find(name)?;
-        self.entry(place).map(|(_, page)| page)
+        Some(self.page(self.find(name)?))
     }
 
     /// Whether the table has room for a mapping of `name`.
@@ -234,7 +279,7 @@ impl<'b> Mappings<'b> {
 
     /// The least mapped logical address from `least` on. Reads the whole table.
     pub fn first_from(&self, least: u32) -> Option<u32> {
-        let names = (0..self.places()).filter_map(|place| Some(self.entry(place)?.0));
+        let names = (0..self.places).filter_map(|place| self.name(place));
         names.filter(|&name| name >= least).min()
     }
 }
@@ -279,10 +324,11 @@ mod tests {
         fn it_holds_what_a_map_holds(
             steps in proptest::collection::vec((0u32..60, 0u32..1000, any::<bool>()), 1..400),
             entries in 2usize..40,
-            pages in prop_oneof![Just(2000u32), Just(100_000)],
+            width in prop_oneof![Just(Width(12)), Just(Width(16)), Just(Width(32))],
         ) {
-            let mut ram = [0; 40 * 8 + 3];
-            let mut table = Mappings::new(&mut ram[..entries * entry_bytes(pages) + 3], pages);
+            let mut ram = [0; 40 * 8 + 2];
+            let bytes = entries * width.entry_bytes() + 2;
+            let mut table = Mappings::of_width(&mut ram[..bytes], width);
             let mut model = [None; 60];
             for (name, page, put) in steps {
                 let known = &mut model[name as usize];
@@ -328,9 +374,20 @@ mod tests {
     }
 
     #[test]
+    fn a_table_has_room_for_as_many_mappings_as_its_options_say() {
+        let mut ram = [0; 1027];
+        for pages in [2000, 4094, 4095, 65_534, 65_535] {
+            for bytes in [0, 3, 7, 1000, 1024, 1027] {
+                let table = Mappings::new(&mut ram[..table_bytes(bytes, pages)], pages);
+                assert_eq!(table.capacity(), mappings_in(bytes, pages), "{bytes} {pages}");
+            }
+        }
+    }
+
+    #[test]
     fn a_full_table_is_searched_in_few_steps() {
         let mut ram = [0; 1024];
-        let mut table = Mappings::new(&mut ram, 2000);
+        let mut table = Mappings::new(&mut ram[..table_bytes(1024, 2000)], 2000);
         let mut name = 0;
         while table.takes(name) {
             table.set(name, 1);

@@ -23,6 +23,7 @@ pub(crate) use buffers::{Buffers, ram_needed};
 pub(crate) use kind::Checkpointing;
 pub(crate) use kind::{Absent, Any, BuiltCheckpoints, ReadCache};
 pub use kind::{Appends, InPlace, Kind, Maps, Paths};
+use mappings::table_bytes;
 pub(crate) use mappings::{Mappings, mappings_in};
 
 pub(crate) use memory::Memory;
@@ -71,7 +72,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         let (frame_ram, rest) = ram.split_at_mut(Frames::ram_needed(frame_bytes, frames, beside));
         let (cache, rest) =
             K::Cache::new(rest, frame_bytes, reads, writes, geometry.pages(), relink);
-        let (table, rest) = rest.split_at_mut(mapping_bytes);
+        let (table, rest) = rest.split_at_mut(table_bytes(mapping_bytes, geometry.pages()));
         let safe_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
         let frames = Frames::new(frame_ram, frame_bytes, frames);
         let blocks = Blocks::new(rest, &geometry, validity, victims, wear, safe_pages);
