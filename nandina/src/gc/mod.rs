@@ -412,6 +412,7 @@ pub fn next_valid<'b, F: Flash>(
 }
 
 /// Rescues weak pages and the pages of bad blocks, as far as there is room.
+#[inline(never)]
 fn tend<'b, F: Flash>(owner: &mut impl PageOwner<'b, F>) -> Result<(), Fault<F::Error>> {
     if owner.log().has_weak() {
         // A worn-out device has no room for this, and may still have room for the change.
@@ -441,6 +442,7 @@ fn note_refreshed<'b, F: Flash>(owner: &mut impl PageOwner<'b, F>) {
 /// Static wear levelling: empties a block with cold data while others wear out.
 ///
 /// It moves a few pages, as far as there is room; the next calls continue.
+#[inline(never)]
 fn level_wear<'b, F: Flash>(owner: &mut impl PageOwner<'b, F>) -> Result<(), Fault<F::Error>> {
     match owner.log_mut().rested()? {
         Some(rested) => relieve(owner, rested),

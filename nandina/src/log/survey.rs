@@ -224,6 +224,7 @@ impl<F: Flash> Log<'_, F> {
     ///
     /// Returns `false` if they differ and its first page is not steady: then it is the torn root of
     /// a format that was cut. Cost: [`LOOKS`](super::LOOKS) reads at most, if they differ.
+    #[inline(never)]
     pub fn check_newest(
         &mut self,
         newest: &Newest,

@@ -26,7 +26,9 @@ pub struct Mappings<'b> {
     len: usize,
 }
 
-/// The bits of a number in an entry, which consists of two: a logical address and a page.
+/// The bits of a number in an entry.
+///
+/// An entry consists of two: a logical address and a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Width(u8);
 
@@ -46,7 +48,9 @@ impl Width {
         self.0 as usize / 4
     }
 
-    /// A number of ones. In place of a logical address it means that there is no entry.
+    /// A number of ones.
+    ///
+    /// In place of a logical address it means that there is no entry.
     const fn ones(self) -> u32 {
         u32::MAX >> (32 - self.0)
     }
@@ -56,7 +60,7 @@ impl Width {
     }
 }
 
-/// The most mappings in a table with `bytes` for it in the options, on a chip of `pages`.
+/// The most mappings in a table on a chip of `pages`, with `bytes` in the options.
 pub(crate) const fn mappings_in(bytes: usize, pages: u32) -> usize {
     let places = bytes / if pages < u16::MAX as u32 { 4 } else { 8 };
     places - places.div_ceil(16)

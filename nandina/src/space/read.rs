@@ -22,23 +22,37 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     ///
     /// Finds the erase counts, and the newest block of those that come before `before`. With `of`
     /// only blocks of that formatting count.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn survey(
         &mut self,
         before: Age,
         of: Option<u32>,
     ) -> Result<Survey, Fault<F::Error>> {
         let mut survey = Survey::default();
+        self.survey_into(&mut survey, before, of)?;
+        Ok(survey)
+    }
+
+    /// As [`survey`](Self::survey), into a new survey of the caller's.
+    ///
+    /// So it is on the stack only once.
+    #[inline(never)]
+    pub(crate) fn survey_into(
+        &mut self,
+        survey: &mut Survey,
+        before: Age,
+        of: Option<u32>,
+    ) -> Result<(), Fault<F::Error>> {
         self.log.blocks.clear();
         K::Checkpoints::forget(self);
         self.log.find_bad_blocks()?;
         for block in self.log.blocks.all() {
-            self.log.survey_block(&mut survey, block, 1, (before, of))?;
+            self.log.survey_block(survey, block, 1, (before, of))?;
         }
         // The count of a block may have been lost in a cut. A block that was never erased shares
         // the guess, which only delays its first use.
         self.log.blocks.guess_erase_counts();
-        Ok(survey)
+        Ok(())
     }
 
     /// Begins an operation: frees the page buffers.

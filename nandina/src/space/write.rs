@@ -65,6 +65,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     }
 
     /// Seals a page and programs it into the next place; on failure the one after.
+    // A frame of its own would lie between that of the caller and the chip.
+    #[inline(always)]
     pub(super) fn write(
         &mut self,
         bytes: Bytes,
@@ -75,26 +77,43 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
                 self.open_block()?;
                 continue;
             };
-            // The first page after a mount commits nothing. Once it is programmed, its sequence
-            // number is above those of all pages that were cut earlier, and every later mount sees
-            // it, or something newer.
-            let first = !self.log.has_begun() && (label.height > 0 || K::UPDATES.pages_commit());
-            let label = if first { label.of_session() } else { label };
-            self.memory.note_programmed(page.0);
-            let source = match bytes {
-                Bytes::Frame(frame) => Source::Frame(frame),
-                Bytes::Slot(slot) => Source::Bytes(self.cache.bytes_mut(slot)),
-            };
-            if self.log.append(source, label)? {
-                #[cfg(debug_assertions)]
-                self.operation.note(label.height > 0);
-                self.cache.forget(page.0);
-                if !first {
-                    self.log.blocks.set_valid(page, true);
-                    return Ok(page);
-                }
+            if self.append(page, bytes, label)? {
+                return Ok(page);
             }
         }
+    }
+
+    /// Seals a page and programs it into `page`, the next place.
+    ///
+    /// Returns `false` if the program failed, or if it began the session and committed nothing.
+    // Apart from the loop above, so that this is not on the stack where a block is opened.
+    #[inline(never)]
+    fn append(
+        &mut self,
+        page: PageNumber,
+        bytes: Bytes,
+        label: Label,
+    ) -> Result<bool, Fault<F::Error>> {
+        // The first page after a mount commits nothing. Once it is programmed, its sequence number
+        // is above those of all pages that were cut earlier, and every later mount sees it, or
+        // something newer.
+        let first = !self.log.has_begun() && (label.height > 0 || K::UPDATES.pages_commit());
+        let label = if first { label.of_session() } else { label };
+        self.memory.note_programmed(page.0);
+        let source = match bytes {
+            Bytes::Frame(frame) => Source::Frame(frame),
+            Bytes::Slot(slot) => Source::Bytes(self.cache.bytes_mut(slot)),
+        };
+        if !self.log.append(source, label)? {
+            return Ok(false);
+        }
+        #[cfg(debug_assertions)]
+        self.operation.note(label.height > 0);
+        self.cache.forget(page.0);
+        if !first {
+            self.log.blocks.set_valid(page, true);
+        }
+        Ok(!first)
     }
 
     /// Opens the next block, which the checkpoint may prescribe.

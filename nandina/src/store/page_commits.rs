@@ -301,39 +301,11 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             self.read_all(identity, marks, found)?;
             found.sequence = found.sequence.max(sequence);
         }
-        let Settled { first: from, block: settled, .. } = found.settled;
         // A page that was not seen by now must not be seen later.
         self.torn.outdate_from(found.sequence + 1);
         let mut position = 0;
         while let Some(block) = self.next_scanned(&mut position)? {
-            let first = self.space.log.first_sequence(block)?;
-            if block != settled && first.is_some_and(|first| first < from) {
-                continue;
-            }
-            let first_page = self.space.log.page_at(block, 0);
-            if !self.torn.is_newest(first_page)
-                && (first.is_none() || !self.space.log.is_steady(first_page)?)
-            {
-                self.note_torn_in(block)?;
-                continue;
-            }
-            let written = self.space.log.written(block, self.space.log.block_pages(), 1)?;
-            for place in written.saturating_sub(1)..(written + 1).min(self.space.log.block_pages())
-            {
-                let page = self.space.log.page_at(block, place);
-                if self.torn.is_newest(page) {
-                    continue;
-                }
-                let is_steady = if place < written {
-                    self.space.log.is_steady(page)?
-                } else {
-                    self.is_steadily_blank(page)?
-                };
-                if !is_steady {
-                    covered!("the end of a block is torn");
-                    self.note_torn(page)?;
-                }
-            }
+            self.decide_in(block, &found.settled)?;
         }
         if !self.torn.excludes_any() {
             return Ok(());
@@ -342,6 +314,39 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let sequence = found.sequence;
         self.read_all(identity, marks, found)?;
         found.sequence = sequence;
+        Ok(())
+    }
+
+    /// Decides which pages of `block` are torn, unless it was settled before.
+    // Apart from the function above, so that this is not on the stack where all pages are read.
+    #[inline(never)]
+    fn decide_in(&mut self, block: BlockNumber, of: &Settled) -> Result<(), Fault<F::Error>> {
+        let first = self.space.log.first_sequence(block)?;
+        if block != of.block && first.is_some_and(|first| first < of.first) {
+            return Ok(());
+        }
+        let first_page = self.space.log.page_at(block, 0);
+        if !self.torn.is_newest(first_page)
+            && (first.is_none() || !self.space.log.is_steady(first_page)?)
+        {
+            return self.note_torn_in(block);
+        }
+        let written = self.space.log.written(block, self.space.log.block_pages(), 1)?;
+        for place in written.saturating_sub(1)..(written + 1).min(self.space.log.block_pages()) {
+            let page = self.space.log.page_at(block, place);
+            if self.torn.is_newest(page) {
+                continue;
+            }
+            let is_steady = if place < written {
+                self.space.log.is_steady(page)?
+            } else {
+                self.is_steadily_blank(page)?
+            };
+            if !is_steady {
+                covered!("the end of a block is torn");
+                self.note_torn(page)?;
+            }
+        }
         Ok(())
     }
 
@@ -433,6 +438,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Begins to write anew what lies in blocks that may hold a torn page.
     ///
     /// Returns the sequence numbers with which such a block begins.
+    #[inline(never)]
     pub(super) fn begin_settling(&mut self) -> Result<Range<u64>, Fault<F::Error>> {
         let torn = self.torn.settle_from()..self.space.log.sequence();
         if self.space.room() < 2 + S::path_pages(self.state.height()) && self.held_pages() > 0 {
@@ -452,6 +458,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// not read the same every time.
     ///
     /// Cost: a read for each block, and what it costs to collect these blocks.
+    #[inline(never)]
     pub(super) fn settle_blocks(
         &mut self,
         torn: &Range<u64>,
@@ -469,6 +476,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     ///
     /// No earlier state is needed. Erases the blocks whose first page is torn, and those that
     /// `clears` selects by the sequence number of their first page.
+    #[inline(never)]
     pub(super) fn end_settling(
         &mut self,
         clears: impl Fn(u64) -> bool,
@@ -548,6 +556,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Cuts may follow one another, so settling leaves the reserve to collection. If collection
     /// cannot gain that, settling continues with what one collection needs, and `kept` is that from
     /// then on. If even that is missing, it frees the blocks that were held.
+    #[inline(never)]
     fn keep_room_to_settle(&mut self, kept: &mut u32) -> Result<bool, Fault<F::Error>> {
         let least = self.space.log.block_pages() + 2 * S::path_pages(self.state.height());
         let mut collected = false;

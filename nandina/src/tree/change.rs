@@ -74,9 +74,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         merges: &Merges,
     ) -> Result<Step<F::Error>, Fault<F::Error>> {
         let mut path = Path::new();
-        self.descend_to_change(&mut path, key, 1)?;
         let height = self.state.height();
-        let (level, edit, new) = match self.look(&path, key, value, merges)? {
+        let (level, edit, new) = match self.look(&mut path, key, value, merges)? {
             Look::Same => {
                 self.note_change(&path, height);
                 return Ok(Step::Done(false));
@@ -125,14 +124,17 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         }
     }
 
-    /// Decides what has to be done to upsert a record in the leaf of `path`.
+    /// Descends to a leaf, and decides what has to be done to upsert a record in it.
+    // What it finds out is gone when nodes are written.
+    #[inline(never)]
     fn look(
         &mut self,
-        path: &Path,
+        path: &mut Path,
         key: &[u8],
         value: &[u8],
         merges: &Merges,
     ) -> Result<Look<F::Error>, Fault<F::Error>> {
+        self.descend_to_change(path, key, 1)?;
         let node = self.node(self.working(1), 1)?;
         let index = match node.search(key) {
             Ok(index) if node.payload(index) == value => return Ok(Look::Same),

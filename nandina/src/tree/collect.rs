@@ -38,6 +38,18 @@ pub(crate) fn move_cost(
     reads + programs * (1 + u32::from(verify)) + erases * (1 + wear.reads_by_erase())
 }
 
+/// A child that moves along with its parent.
+struct Sibling {
+    /// The pointer of its parent.
+    pointer: u32,
+    /// Its slot in the parent.
+    slot: u16,
+    /// The page buffer that holds it.
+    frame: u8,
+    /// Lowest level of the nodes in its page.
+    lowest: u8,
+}
+
 impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for TreeIndex<'b, F, S> {
     fn log(&self) -> &Log<'b, F> {
         &self.space.log
@@ -249,31 +261,41 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         // A move is durable, and a node that is not on the chip yet cannot lead to the page.
         self.write_out()?;
         self.keep_checkpoint()?;
+        let mut path = Path::new();
+        let Some(start) = self.find_to_move(page, &mut path)? else { return Ok(()) };
+        self.state.note_move();
+        let emptying = Emptying { block: self.block_of(page.0), together: victim.is_some() };
+        self.rewrite(&mut path, start, &Edit::Move, self.state.records(), Some(emptying))
+    }
+
+    /// Finds the level on the way to `page` from which on nodes are written to move it.
+    ///
+    /// `None` if nothing has to be written.
+    // What it finds out is gone when the nodes are written.
+    #[inline(never)]
+    fn find_to_move(
+        &mut self,
+        page: PageNumber,
+        path: &mut Path,
+    ) -> Result<Option<u8>, Fault<F::Error>> {
         // A page whose number is a logical address is garbage: the node is where the mapping leads.
         let level = self.keep_first_key(PageNumber(self.space.current_page(page.0)))?;
-        let mut path = Path::new();
-        self.with_separator(|tree, keys| tree.descend_to_change(&mut path, keys.high(), level))?;
-        let (name, place) = (path.page(level), self.space.current_page(path.page(level)));
-        let emptying = Some(Emptying {
-            block: self.space.log.geometry().block_of(page),
-            together: victim.is_some(),
-        });
-        let start = if place == page.0 {
-            level
-        } else if name == page.0 {
-            if level == self.state.height() {
-                return Err(Fault::Corrupt { page, reason: Damage::LevelBeyondTree });
-            }
-            // Only a logical address is left of this page: the parent takes the node's current
-            // page, which frees the address.
-            level + 1
-        } else {
+        self.with_separator(|tree, keys| tree.descend_to_change(path, keys.high(), level))?;
+        let name = path.page(level);
+        if self.space.current_page(name) == page.0 {
+            return Ok(Some(level));
+        }
+        if name != page.0 {
             // The page is unreachable, so no data is lost with it.
             self.space.log.note_unreachable(page);
-            return Ok(());
-        };
-        self.state.note_move();
-        self.rewrite(&mut path, start, &Edit::Move, self.state.records(), emptying)
+            return Ok(None);
+        }
+        if level == self.state.height() {
+            return Err(Fault::Corrupt { page, reason: Damage::LevelBeyondTree });
+        }
+        // Only a logical address is left of this page: the parent takes the node's current page,
+        // which frees the address.
+        Ok(Some(level + 1))
     }
 
     /// Keeps the first key of the lowest node of `page` in the separator.
@@ -305,14 +327,31 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         level: u8,
         records: u32,
     ) -> Result<(), Fault<F::Error>> {
-        let (working, spare) = (self.working(level), self.spare(level));
         // The buffer counts as changed, so that pages are read into others on the way.
-        self.space.log.frames.forget(working);
+        self.space.log.frames.forget(self.working(level));
+        let mut from = 0;
+        while let Some(sibling) = self.next_sibling(victim, level, &mut from)? {
+            let at = self.level(sibling.lowest);
+            let moved = self.place.copy(&mut self.space, sibling.frame.into(), at, records)?;
+            self.note_copy(level, &sibling, moved);
+        }
+        Ok(())
+    }
+
+    /// The next child to copy, from slot `from` on, which becomes the slot behind it.
+    // What it finds out is gone when the child is written.
+    #[inline(never)]
+    fn next_sibling(
+        &mut self,
+        victim: BlockNumber,
+        level: u8,
+        from: &mut usize,
+    ) -> Result<Option<Sibling>, Fault<F::Error>> {
+        let (working, spare) = (self.working(level), self.spare(level));
         let above = u32::from(self.state.height() - level)
             .min(S::path_pages(self.state.height()) - 1) as usize;
-        let mut from = 0;
-        while let Some((slot, pointer)) = self.child_in(working, level, victim, from)? {
-            from = slot + 1;
+        while let Some((slot, pointer)) = self.child_in(working, level, victim, *from)? {
+            *from = slot + 1;
             if self.space.retirable() <= RETIRED_MAX - MOVED_ALONG_MAX as usize + above
                 || self.space.room() <= S::path_pages(self.state.height())
             {
@@ -338,17 +377,21 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             };
             self.space.log.frames.bytes_mut(frame)[above].fill(0xFF);
             self.space.log.frames.forget(frame);
-            let at = self.level(lowest);
-            let moved = self.place.copy(&mut self.space, frame, at, records)?;
-            self.space.retire(PageNumber(pointer));
-            self.space.forget_address(pointer);
-            self.state.note_move();
-            let at = self.level(level);
-            if let Some(mut node) = node_mut_in::<S, F>(&mut self.space, working, at) {
-                node.set_payload(slot, &moved.to_le_bytes());
-            }
+            return Ok(Some(Sibling { pointer, slot: slot as u16, frame: frame as u8, lowest }));
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Notes that a child of the working node of `level` was copied to `moved`.
+    #[inline(never)]
+    fn note_copy(&mut self, level: u8, sibling: &Sibling, moved: u32) {
+        self.space.retire(PageNumber(sibling.pointer));
+        self.space.forget_address(sibling.pointer);
+        self.state.note_move();
+        let (working, at) = (self.working(level), self.level(level));
+        if let Some(mut node) = node_mut_in::<S, F>(&mut self.space, working, at) {
+            node.set_payload(sibling.slot.into(), &moved.to_le_bytes());
+        }
     }
 
     /// The first child in `block`, from slot `from` on: its slot and its pointer.

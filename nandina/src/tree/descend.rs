@@ -17,6 +17,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     }
 
     /// The page buffer into which a node of `level` is read if no buffer holds it.
+    #[inline(never)]
     pub(crate) fn visiting(&self, level: u8) -> usize {
         let buffers = self.space.log.frames.count();
         if self.space.keeps_pages() {

@@ -6,7 +6,7 @@
 use super::{CheckpointsOf, Origin, Placement, Replaced, TreeIndex, WritePolicy};
 use crate::error::{Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
-use crate::log::END;
+use crate::log::{END, Survey};
 use crate::node::SESSION_START;
 use crate::space::{Checkpointing, Kind};
 
@@ -109,7 +109,8 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     #[inline(never)]
     fn survey_to_replace(&mut self) -> Result<Replaced, OpenError<F::Error>> {
         self.torn.outdate_none();
-        let survey = self.space.survey(END, None)?;
+        let mut survey = Survey::default();
+        self.space.survey_into(&mut survey, END, None)?;
         if survey.has_anchors() {
             CheckpointsOf::<S>::erase_anchors(&mut self.space)?;
         }

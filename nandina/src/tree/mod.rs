@@ -239,10 +239,12 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         self.place.most(&self.space, self.level(level), fits)
     }
 
+    #[inline(never)]
     pub(crate) fn working(&self, level: u8) -> usize {
         S::working(level, self.state.height(), self.space.log.frames.count())
     }
 
+    #[inline(never)]
     fn spare(&self, level: u8) -> usize {
         S::spare(level, self.state.height(), self.space.log.frames.count())
     }

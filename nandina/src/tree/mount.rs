@@ -31,7 +31,7 @@ use crate::error::{Damage, Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
 use crate::gc::{self, Collector};
 use crate::log::Dimensions;
-use crate::log::{Age, END, Newest};
+use crate::log::{Age, END, Newest, Survey};
 use crate::node::PageHeader;
 use crate::space::{Checkpointing, Space};
 
@@ -72,7 +72,8 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     /// A page of the newest block, if the chip holds an index of these settings.
     #[inline(never)]
     pub(crate) fn newest_page(&mut self) -> Result<Newest, OpenError<F::Error>> {
-        let survey = self.space.survey(END, None)?;
+        let mut survey = Survey::default();
+        self.space.survey_into(&mut survey, END, None)?;
         let (newest, medium) = survey.expect(self.space.log.medium.system)?;
         self.space.log.check_newest(newest, medium)?;
         Ok(*newest)
@@ -204,7 +205,9 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
         before: Age,
         of: Option<u32>,
     ) -> Result<Option<Newest>, Fault<F::Error>> {
-        Ok(self.space.survey(before, of)?.newest)
+        let mut survey = Survey::default();
+        self.space.survey_into(&mut survey, before, of)?;
+        Ok(survey.newest)
     }
 
     /// Makes the tree with the root `page` and its header `root` the current one.

@@ -11,8 +11,9 @@ pub struct Path {
     slots: [u16; HEIGHT_MAX as usize],
     counts: [u16; HEIGHT_MAX as usize],
     lowest: [u8; HEIGHT_MAX as usize],
-    frame: usize,
+    frame: u8,
     right_edge: bool,
+    #[cfg(feature = "write-buffer")]
     waiting: usize,
 }
 
@@ -25,24 +26,29 @@ impl Path {
             lowest: [0; HEIGHT_MAX as usize],
             frame: 0,
             right_edge: true,
+            #[cfg(feature = "write-buffer")]
             waiting: usize::MAX,
         }
     }
 
     /// Begins at the node of `level`, the root, in `page`.
     pub const fn begin(&mut self, level: u8, page: u32) {
-        (self.right_edge, self.waiting) = (true, usize::MAX);
+        self.right_edge = true;
+        #[cfg(feature = "write-buffer")]
+        {
+            self.waiting = usize::MAX;
+        }
         self.set_page(level, page);
     }
 
     /// The page buffer that holds the last node.
     pub const fn frame(&self) -> usize {
-        self.frame
+        self.frame as usize
     }
 
     /// Ends at the node in the page buffer `frame`.
     pub const fn end_in(&mut self, frame: usize) {
-        self.frame = frame;
+        self.frame = frame as u8;
     }
 
     /// Whether every step took the last child: the last node is at the right edge.
@@ -56,15 +62,23 @@ impl Path {
     }
 
     /// Number of pending changes whose keys are below the nodes right of the path.
+    ///
+    /// Without the feature `write-buffer` no change is ever pending.
     pub const fn waiting(&self) -> usize {
-        self.waiting
+        #[cfg(feature = "write-buffer")]
+        return self.waiting;
+        #[cfg(not(feature = "write-buffer"))]
+        usize::MAX
     }
 
     /// At most `waiting` pending changes are below the nodes right of the path.
     pub const fn limit_waiting(&mut self, waiting: usize) {
+        #[cfg(feature = "write-buffer")]
         if waiting < self.waiting {
             self.waiting = waiting;
         }
+        #[cfg(not(feature = "write-buffer"))]
+        let _ = waiting;
     }
 
     /// The page that holds the node of `level`.

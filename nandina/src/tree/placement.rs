@@ -317,8 +317,12 @@ pub trait WritePolicy: Kind {
         if index.mount_from_checkpoint()? {
             return Ok(());
         }
-        let mut newest = index.newest_page()?;
-        Ok(index.mount_from_blocks(&mut newest)?)
+        let mut newest = index.newest_page();
+        // Not moved out of the result, so that it is on the stack only once.
+        match &mut newest {
+            Ok(newest) => Ok(index.mount_from_blocks(newest)?),
+            Err(_) => newest.map(|_| ()),
+        }
     }
 
     /// Finds the index again after an operation that failed half way.

@@ -36,7 +36,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         path: &mut Path,
         start: u8,
         edit: &Edit<'_>,
-        records: u32,
+        mut records: u32,
         emptying: Option<Emptying>,
     ) -> Result<(), Fault<F::Error>> {
         // An operation that fails half way is treated as a cut: the next one mounts again.
@@ -46,23 +46,10 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         );
         self.state.doubt();
         self.space.begin_operation(matches!(edit, Edit::Move));
-        self.with_separator(|tree, separator| {
-            tree.write_path(path, start, edit, records, emptying, separator)
-        })
-    }
-
-    fn write_path(
-        &mut self,
-        path: &mut Path,
-        start: u8,
-        edit: &Edit<'_>,
-        mut records: u32,
-        emptying: Option<Emptying>,
-        separator: &mut Separator<'_>,
-    ) -> Result<(), Fault<F::Error>> {
         let (mut level, mut child) = (start, None);
         loop {
-            let divided = self.edit_node(path, level, edit, child, separator)?;
+            self.load_working(path, level)?;
+            let divided = self.edit_node(path, level, edit, child)?;
             if let Edit::Batch(changes) = edit
                 && batch::IS_BUILT
             {
@@ -80,7 +67,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 let is_root = level == self.state.height();
                 let (left, right) = self.write_halves(path.page(level), level, is_root, records)?;
                 if is_root {
-                    self.put_new_root(left, right, separator, records)?;
+                    self.make_root(left, right);
+                    self.put_root(Origin::NEW, records)?;
                     break;
                 }
                 child = Some(Child::Split { left, right });
@@ -106,32 +94,31 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         Ok(())
     }
 
-    /// Changes the node of `level` and returns whether it was split.
+    /// Changes the node in the working buffer of `level`. Returns whether it was split.
     ///
     /// The first node is changed as `edit` says; those above by what became of their child.
     #[inline(never)]
     fn edit_node(
         &mut self,
-        path: &mut Path,
+        path: &Path,
         level: u8,
         edit: &Edit<'_>,
         child: Option<Child>,
-        separator: &mut Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
-        self.load_working(path, level)?;
-        match child {
-            None => self.edit_first(level, edit, path.is_right_edge(), separator),
+        let at_edge = path.is_right_edge();
+        self.with_separator(|tree, separator| match child {
+            None => tree.edit_first(level, edit, at_edge, separator),
             Some(child) => {
-                self.lower_first_key(level, edit)?;
-                self.edit_parent(level, path.slot(level), child, path.is_right_edge(), separator)
+                tree.lower_first_key(level, edit)?;
+                tree.edit_parent(level, path.slot(level), child, at_edge, separator)
             }
-        }
+        })
     }
 
     /// Writes the node of `level`, which was not split.
     ///
     /// Returns what its parent has to record, or `None` if the parent does not change.
-    #[inline(never)]
+    #[inline]
     fn put_node(
         &mut self,
         path: &Path,
@@ -141,20 +128,13 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         records: u32,
     ) -> Result<Option<Child>, Fault<F::Error>> {
         debug_assert!(self.state.is_in_doubt(), "a page is written while no operation runs");
-        let (name, is_root) = (path.page(level), level == self.state.height());
-        let mut leave = emptying.is_some_and(|it| self.block_of(name) == it.block);
-        if is_root {
-            self.shrink()?;
-        } else if self.node(self.working(level), level)?.count() == 0 {
-            self.count_node_less(level)?;
-            self.place.remove_empty(&mut self.space, level, name);
+        let is_root = level == self.state.height();
+        let Some(leave) = self.prepare_node(path, level, merged, emptying)? else {
             return Ok(Some(Child::Gone));
-        } else {
-            leave = leave || merged || S::Kind::writes_parent(self, path, level + 1)?;
-        }
+        };
         // A root that has shrunk is at another level than before.
         let node = self.level(if is_root { self.state.height() } else { level });
-        let origin = Origin { name: Some(name), leave };
+        let origin = Origin { name: Some(path.page(level)), leave };
         Ok(match self.place.write(&mut self.space, node, origin, records)? {
             Written::Stays => None,
             Written::At(page) if is_root => {
@@ -163,6 +143,32 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             }
             Written::At(pointer) => Some(Child::Moved(pointer)),
         })
+    }
+
+    /// Prepares the node of `level`: a root shrinks, an empty node is gone.
+    ///
+    /// Returns whether its parent is written as well, or `None` if the node is gone.
+    // What it finds out is gone when the node is written.
+    #[inline(never)]
+    fn prepare_node(
+        &mut self,
+        path: &Path,
+        level: u8,
+        merged: bool,
+        emptying: Option<Emptying>,
+    ) -> Result<Option<bool>, Fault<F::Error>> {
+        let (name, is_root) = (path.page(level), level == self.state.height());
+        let mut leave = emptying.is_some_and(|it| self.block_of(name) == it.block);
+        if is_root {
+            self.shrink()?;
+        } else if self.node(self.working(level), level)?.count() == 0 {
+            self.count_node_less(level)?;
+            self.place.remove_empty(&mut self.space, level, name);
+            return Ok(None);
+        } else {
+            leave = leave || merged || S::Kind::writes_parent(self, path, level + 1)?;
+        }
+        Ok(Some(leave))
     }
 
     /// Removes `upper` after the node at `name` has taken in its records.
@@ -199,6 +205,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     }
 
     /// Makes sure that the working buffer of `level` holds its node.
+    // Its frame is gone when the node is changed.
+    #[inline(never)]
     fn load_working(&mut self, path: &mut Path, level: u8) -> Result<(), Fault<F::Error>> {
         let (working, buffers) = (self.working(level), self.space.log.frames.count());
         // A store that reads into another buffer than it works in has copied the node during the
@@ -335,6 +343,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     }
 
     /// Writes the root, which commits.
+    #[inline(never)]
     pub(super) fn put_root(&mut self, origin: Origin, records: u32) -> Result<(), Fault<F::Error>> {
         debug_assert!(self.state.is_in_doubt(), "a page is written while no operation runs");
         let root = self.level(self.state.height());
@@ -345,21 +354,17 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         Ok(())
     }
 
+    /// Makes a root, in its working buffer, above the halves of the one that was split.
     #[inline(never)]
-    fn put_new_root(
-        &mut self,
-        left: u32,
-        right: u32,
-        separator: &Separator<'_>,
-        records: u32,
-    ) -> Result<(), Fault<F::Error>> {
+    fn make_root(&mut self, left: u32, right: u32) {
         self.state.add_inner_node();
         let root = self.level(self.state.height());
         let key_bytes = root.shape.key_bytes();
-        let mut node = self.empty_node(root);
-        node.insert(0, &[0; KEY_BYTES_MAX][..key_bytes], &left.to_le_bytes());
-        node.insert(1, separator.high(), &right.to_le_bytes());
-        self.put_root(Origin::NEW, records)
+        self.with_separator(|tree, separator| {
+            let mut node = tree.empty_node(root);
+            node.insert(0, &[0; KEY_BYTES_MAX][..key_bytes], &left.to_le_bytes());
+            node.insert(1, separator.high(), &right.to_le_bytes());
+        });
     }
 
     /// An empty node in the working buffer of `level`.

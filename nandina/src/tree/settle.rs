@@ -28,6 +28,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// block was begun, so no tree that counts needs it.
     ///
     /// Cost: at most [`LOOKS`] reads.
+    #[inline(never)]
     pub(super) fn is_torn(
         &mut self,
         page: PageNumber,

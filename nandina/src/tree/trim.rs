@@ -141,6 +141,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     ///
     /// Cost: no chip operation in most cases. Otherwise, one read for each level below, and a
     /// rewrite of the node that is not clean, or the descent to the leaf.
+    #[inline(never)]
     pub(super) fn clear_the_way(
         &mut self,
         path: &mut Path,

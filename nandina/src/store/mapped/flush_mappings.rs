@@ -107,6 +107,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
     /// A parent takes the current page of a child that has moved. The logical addresses of inner
     /// nodes stay if places are kept for them, and then they no longer count beside these places.
     /// Returns the refusal as the error if that was not enough.
+    #[inline(never)]
     pub(super) fn reclaim_address(
         &mut self,
         refusal: Fault<F::Error>,

@@ -40,6 +40,8 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
     }
 
     /// Finds mappings and valid pages of the index with this identity.
+    // Apart from what decides on torn pages, which is not on the stack meanwhile.
+    #[inline(never)]
     pub(super) fn recover_mapped(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
         self.space.mappings.clear();
         for level in (1..self.state.height()).rev() {
@@ -118,6 +120,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
     /// The page that the newest commit superseded, which wrote no root.
     ///
     /// Cost: one read for each written page.
+    #[inline(never)]
     pub(super) fn before_commit(
         &mut self,
         identity: u32,
@@ -131,6 +134,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
     ///
     /// These hold `before`, the previous page of the committed node, and the pages to which that
     /// one pointed.
+    #[inline(never)]
     pub(super) fn hold_before_commit(
         &mut self,
         before: Option<PageNumber>,
