@@ -53,7 +53,6 @@ pub const NAMES: &[&str] = &[
     "hybrid: a program of the host's page fails",
     "hybrid: a suspect stays bad and unmarked",
     "hybrid: a suspect was erased since the mount",
-    "hybrid: a suspect was opened again",
     "hybrid: a trimmed page cannot be read any more",
     "hybrid: free suspects are erased, and others are left",
     "hybrid: it is decided which pages are lost",
@@ -61,7 +60,6 @@ pub const NAMES: &[&str] = &[
     "hybrid: the last copy of a merge is missing",
     "hybrid: the last free block fails while a mount settles",
     "hybrid: the last pages of a buffer block have faded",
-    "hybrid: the list of suspects is full",
     "hybrid: the list of trims is full",
     "hybrid: the newest page is torn",
     "hybrid: the program of a list fails",
@@ -86,7 +84,6 @@ pub const NAMES: &[&str] = &[
     "logged: the page that says what the chip is moves",
     "logged: the program of a record fails",
     "logged: the program of the page that says what the chip is fails",
-    "logged: what an erase left of a merge has newer copies",
 ];
 
 /// Which of them were reached.

@@ -245,7 +245,6 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// Where there is no room, one of a block that could not be erased is listed no more.
     fn list(&mut self, suspect: Suspect) -> Result<(), Fault<F::Error>> {
         if self.suspects.all().len() == SUSPECTS {
-            covered!("hybrid: the list of suspects is full");
             let (blocks, number) = (&self.media.blocks, self.newest);
             let is_old = |it: &Suspect| {
                 blocks.valid_in(BlockNumber(it.block)) == 0
@@ -287,7 +286,6 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 if self.sequence_if(last)? <= Some(to) {
                     return Ok(());
                 }
-                covered!("hybrid: a suspect was opened again");
                 self.suspects.keep(|kept| kept != block);
             }
             return Ok(self.list(Suspect { block: block.0, from, to })?);
