@@ -22,7 +22,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     ///
     /// Finds the erase counts, and the newest block of those that come before `before`. With `of`
     /// only blocks of that formatting count.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn survey(
         &mut self,
         before: Age,
