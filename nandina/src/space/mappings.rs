@@ -22,8 +22,8 @@ pub struct Mappings<'b> {
     bytes: &'b mut [u8],
     width: Width,
     /// Entries that `bytes` have room for. To divide for each search would take longer.
-    places: usize,
-    len: usize,
+    places: u32,
+    len: u32,
 }
 
 /// The bits of a number in an entry.
@@ -83,7 +83,8 @@ impl<'b> Mappings<'b> {
     }
 
     fn of_width(bytes: &'b mut [u8], width: Width) -> Self {
-        let places = bytes.len() / width.entry_bytes();
+        // The options allow 2^24 bytes at most.
+        let places = (bytes.len() / width.entry_bytes()) as u32;
         let mut mappings = Self { bytes, width, places, len: 0 };
         mappings.clear();
         mappings
@@ -98,14 +99,18 @@ impl<'b> Mappings<'b> {
         self.width.entry_bytes()
     }
 
+    const fn places(&self) -> usize {
+        self.places as usize
+    }
+
     /// The number of mappings in the table.
     pub const fn len(&self) -> usize {
-        self.len
+        self.len as usize
     }
 
     /// The most mappings that the table may hold.
     pub const fn capacity(&self) -> usize {
-        let places = self.places;
+        let places = self.places();
         places - places.div_ceil(16)
     }
 
@@ -119,7 +124,7 @@ impl<'b> Mappings<'b> {
     /// Returns `false` if an entry has no place, because that table was larger. Afterwards
     /// [`is_sound`](Self::is_sound) must be called.
     pub fn load(&mut self, bytes: impl Iterator<Item = (usize, u8)>) -> bool {
-        let end = self.places * self.size();
+        let end = self.places() * self.size();
         let mut fits = true;
         for (at, byte) in bytes {
             match self.bytes[..end].get_mut(at) {
@@ -136,9 +141,10 @@ impl<'b> Mappings<'b> {
     /// `pages` is the number of pages of the chip. A table that is damaged, or of another size, is
     /// emptied.
     pub fn is_sound(&mut self, pages: u32) -> bool {
-        self.len = (0..self.places).filter(|&place| self.name(place).is_some()).count();
-        let is_sound = self.len <= self.capacity()
-            && (0..self.places).all(|place| {
+        let filled = (0..self.places()).filter(|&place| self.name(place).is_some());
+        self.len = filled.count() as u32;
+        let is_sound = self.len() <= self.capacity()
+            && (0..self.places()).all(|place| {
                 self.entry(place).is_none_or(|(name, page)| {
                     name < pages && page < pages && self.find(name) == Some(place)
                 })
@@ -178,7 +184,7 @@ impl<'b> Mappings<'b> {
     /// All mappings: the logical address and the page of each.
     #[cfg(debug_assertions)]
     pub fn entries(&self) -> impl Iterator<Item = (u32, u32)> {
-        (0..self.places).filter_map(|place| self.entry(place))
+        (0..self.places()).filter_map(|place| self.entry(place))
     }
 
     fn set_entry(&mut self, place: usize, (name, page): (u32, u32)) {
@@ -195,17 +201,17 @@ impl<'b> Mappings<'b> {
     /// The first place tried for `name` (multiplicative hashing, golden ratio).
     const fn home(&self, name: u32) -> usize {
         let spread = name.wrapping_mul(0x9E37_79B9) as u64;
-        ((spread * self.places as u64) >> 32) as usize
+        ((spread * self.places() as u64) >> 32) as usize
     }
 
     const fn after(&self, place: usize) -> usize {
-        if place + 1 == self.places { 0 } else { place + 1 }
+        if place + 1 == self.places() { 0 } else { place + 1 }
     }
 
     /// How far the entry of `name` at `place` is from home.
     const fn distance(&self, name: u32, place: usize) -> usize {
         let home = self.home(name);
-        if place >= home { place - home } else { place + self.places - home }
+        if place >= home { place - home } else { place + self.places() - home }
     }
 
     fn find(&self, name: u32) -> Option<usize> {
@@ -213,7 +219,7 @@ impl<'b> Mappings<'b> {
             return None;
         }
         let mut place = self.home(name);
-        for distance in 0..self.places {
+        for distance in 0..self.places() {
             let found = self.name(place)?;
             if found == name {
                 return Some(place);
@@ -235,7 +241,7 @@ impl<'b> Mappings<'b> {
 
     /// Whether the table has room for a mapping of `name`.
     pub fn takes(&self, name: u32) -> bool {
-        self.len < self.capacity() || self.find(name).is_some()
+        self.len() < self.capacity() || self.find(name).is_some()
     }
 
     /// Maps `name` to `page`, replacing the mapping of `name` if there is one.
@@ -283,7 +289,7 @@ impl<'b> Mappings<'b> {
 
     /// The least mapped logical address from `least` on. Reads the whole table.
     pub fn first_from(&self, least: u32) -> Option<u32> {
-        let names = (0..self.places).filter_map(|place| self.name(place));
+        let names = (0..self.places()).filter_map(|place| self.name(place));
         names.filter(|&name| name >= least).min()
     }
 }
