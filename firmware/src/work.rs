@@ -34,7 +34,8 @@ const ARENA_BYTES: Option<usize> = if System::DESCRIPTION.has_arena() { Some(2_9
 const FANOUT: Option<u16> = if System::DESCRIPTION.has_arena() { Some(16) } else { None };
 
 /// Leaves of the directory, where there is one: each holds 12 of its 29 records at least.
-const LEAVES: Option<u32> = if System::DESCRIPTION.has_directory() { Some(INSERTS / 12) } else { None };
+const LEAVES: Option<u32> =
+    if System::DESCRIPTION.has_directory() { Some(INSERTS / 12) } else { None };
 
 /// Enough for every system; the actual need is computed and printed.
 pub const RAM_BYTES: usize = match (System::DESCRIPTION.has_arena(), LEAVES) {
