@@ -9,6 +9,24 @@ use serde_json::Value;
 
 use program::{json, nandina};
 
+/// The experiment of a reproduction with this name.
+fn experiment<'o>(object: &'o Value, id: &str) -> &'o Value {
+    let mut experiments = object["experiments"].as_array().unwrap().iter();
+    experiments.find(|it| it["id"] == id).unwrap_or_else(|| panic!("no experiment {id}"))
+}
+
+/// A measured figure of an experiment; of any system if `system` is empty.
+fn measured(object: &Value, id: &str, system: &str, config: &str, metric: &str) -> f64 {
+    let is_it = |row: &&Value| {
+        (system.is_empty() || row["system"] == system)
+            && row["config"] == config
+            && row["metric"] == metric
+    };
+    let mut rows = experiment(object, id)["rows"].as_array().unwrap().iter();
+    let row = rows.find(is_it).unwrap_or_else(|| panic!("{id}: no {metric} of {config}"));
+    row["measured"].as_f64().unwrap()
+}
+
 #[test]
 fn reproduce_runs_vmtree_beside_the_paper_and_the_published_code() {
     let folder = tempfile::tempdir().unwrap();
@@ -27,14 +45,9 @@ fn reproduce_runs_vmtree_beside_the_paper_and_the_published_code() {
         sensors,
     ]);
     assert_eq!(object["paper"], "vmtree");
-    let experiments = object["experiments"].as_array().unwrap();
-    let experiment = |id: &str| experiments.iter().find(|it| it["id"] == id).unwrap();
+    let experiment = |id: &str| experiment(&object, id);
     let measured = |id: &str, system: &str, config: &str, metric: &str| {
-        let is_it = |row: &&Value| {
-            row["system"] == system && row["config"] == config && row["metric"] == metric
-        };
-        let rows = experiment(id)["rows"].as_array().unwrap();
-        rows.iter().find(is_it).unwrap()["measured"].as_f64().unwrap()
+        measured(&object, id, system, config, metric)
     };
     let at = "sd random M3 L0";
     assert!((1.0..1.2).contains(&measured("figure6", "btree", at, "writes_per_insert")));
@@ -110,18 +123,13 @@ fn reproduce_runs_extents_with_a_verdict_on_every_claim() {
         "a.trace=ssdsim",
     ]);
     assert_eq!((&object["paper"], &object["quick"]), (&"extents".into(), &true.into()));
-    let experiments = object["experiments"].as_array().unwrap();
-    let experiment = |id: &str| experiments.iter().find(|it| it["id"] == id).unwrap();
+    let experiment = |id: &str| experiment(&object, id);
     for id in ["table1", "table2", "table3", "table4", "lemmas", "recorded"] {
         assert!(!experiment(id)["rows"].as_array().unwrap().is_empty(), "{id}");
     }
     let rows = |id: &str| experiment(id)["rows"].as_array().unwrap().clone();
     let measured = |id: &str, system: &str, config: &str, metric: &str| {
-        let all = rows(id);
-        let is_it = |row: &&Value| {
-            row["system"] == system && row["config"] == config && row["metric"] == metric
-        };
-        all.iter().find(is_it).unwrap()["measured"].as_f64().unwrap()
+        measured(&object, id, system, config, metric)
     };
     // Exact on every machine: counts of 60,000 requests, and bytes.
     let mean = measured("table1", "trace", "wsf, synthetic", "mean write");
@@ -214,13 +222,8 @@ fn reproduce_runs_wpcb_with_a_word_on_every_claim() {
     let figures = folder.path().to_str().unwrap();
     let object = json(&["reproduce", "wpcb", "--quick", "--json", "--figures", figures]);
     assert_eq!((&object["paper"], &object["quick"]), (&"wpcb".into(), &true.into()));
-    let experiments = object["experiments"].as_array().unwrap();
-    let experiment = |id: &str| experiments.iter().find(|it| it["id"] == id).unwrap();
-    let measured = |id: &str, config: &str, metric: &str| {
-        let rows = experiment(id)["rows"].as_array().unwrap();
-        let is_it = |row: &&Value| row["config"] == config && row["metric"] == metric;
-        rows.iter().find(is_it).unwrap()["measured"].as_f64().unwrap()
-    };
+    let experiment = |id: &str| experiment(&object, id);
+    let measured = |id: &str, config: &str, metric: &str| measured(&object, id, "", config, metric);
     // Counts of 50,000 inserts, the same on every machine.
     let programs = |side: &str| measured("figure11", &format!("rs 0, FAST N=6{side}"), "programs");
     let (btree, printed, improved) =
@@ -294,13 +297,8 @@ fn reproduce_runs_tnc_on_a_tree_made_by_rule_with_a_word_on_every_claim() {
     let object = json(&["reproduce", "tnc", "--quick", "--json", "--figures", figures]);
     assert_eq!((&object["paper"], &object["quick"]), (&"tnc".into(), &true.into()));
     assert!(object["scale"].as_str().unwrap().contains("SYNTHETIC"));
-    let experiments = object["experiments"].as_array().unwrap();
-    let experiment = |id: &str| experiments.iter().find(|it| it["id"] == id).unwrap();
-    let measured = |id: &str, config: &str, metric: &str| {
-        let rows = experiment(id)["rows"].as_array().unwrap();
-        let is_it = |row: &&Value| row["config"] == config && row["metric"] == metric;
-        rows.iter().find(is_it).unwrap()["measured"].as_f64().unwrap()
-    };
+    let experiment = |id: &str| experiment(&object, id);
+    let measured = |id: &str, config: &str, metric: &str| measured(&object, id, "", config, metric);
     // Counts, the same on every machine. Fitted: the nodes, and those written without a shrink.
     let sample = |metric| measured("sample", "unpacked, then removed", metric);
     assert_eq!((sample("most nodes"), sample("changes, unpacking")), (2_315.0, 18_034.0));
@@ -337,13 +335,8 @@ fn reproduce_runs_rosette_beside_its_prototype() {
     let figures = folder.path().to_str().unwrap();
     let object = json(&["reproduce", "rosette", "--quick", "--json", "--figures", figures]);
     assert_eq!((&object["paper"], &object["quick"]), (&"rosette".into(), &true.into()));
-    let experiments = object["experiments"].as_array().unwrap();
-    let experiment = |id: &str| experiments.iter().find(|it| it["id"] == id).unwrap();
-    let measured = |id: &str, config: &str, metric: &str| {
-        let rows = experiment(id)["rows"].as_array().unwrap();
-        let is_it = |row: &&Value| row["config"] == config && row["metric"] == metric;
-        rows.iter().find(is_it).unwrap()["measured"].as_f64().unwrap()
-    };
+    let experiment = |id: &str| experiment(&object, id);
+    let measured = |id: &str, config: &str, metric: &str| measured(&object, id, "", config, metric);
     // Counts, the same on every machine.
     assert_eq!(measured("uniform", "lookup", "reads"), 0.995_2);
     assert_eq!(measured("uniform", "update", "programs"), 1.010_8);
@@ -387,8 +380,7 @@ fn the_list_of_linux_6_1_gives_the_nodes_of_its_ubifs() {
     }
     let path = path.to_str().unwrap();
     let object = json(&["reproduce", "tnc", "--quick", "--json", "--manifest", path]);
-    let experiments = object["experiments"].as_array().unwrap();
-    let experiment = experiments.iter().find(|it| it["id"] == "ubifs").unwrap();
+    let experiment = experiment(&object, "ubifs");
     let measured: Vec<f64> = experiment["rows"]
         .as_array()
         .unwrap()

@@ -439,7 +439,9 @@ pub fn cut_while_blocks_fail<S: Subject>(
     name: &str,
 ) {
     let most = profile.capabilities.bad_blocks_max(profile.geometry.blocks) as usize;
+    let (mut lives, mut cuts, mut failed) = (0, 0, 0);
     for seed in seeds {
+        lives += 1;
         let Start { mut chip, mut host, mut numbers } =
             start(profile, subject, 300 + seed, unstable(1));
         for round in 0..40 {
@@ -453,8 +455,11 @@ pub fn cut_while_blocks_fail<S: Subject>(
                 break;
             }
             expect_cut(done, &what);
+            cuts += 1;
             chip.restore_power();
             subject.verify(&mut chip, &mut host, &what);
         }
+        failed += lost(&chip);
     }
+    assert!(cuts >= 10 * lives && failed >= lives, "{name}: {cuts} cuts, {failed} blocks failed");
 }

@@ -234,7 +234,7 @@ fn fill_and_cut_in_a_row(profile: Profile, rounds: u32) {
         let mut begun = start(profile, &mut memory, 5, unstable(pages));
         fill(&mut memory, &mut begun);
         // Shortly after the mount, so that most cuts are in what settles, or just behind.
-        let within: Within = |round, _| if round % 3 == 0 { 250 } else { 60 };
+        let within: Within = |round, _| if round % 3 == 0 { 450 } else { 210 };
         cut_in_a_row(
             &mut memory,
             begun,

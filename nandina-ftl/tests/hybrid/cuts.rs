@@ -245,7 +245,7 @@ fn fill_and_cut_in_a_row(all: &[Which]) {
             let mut begun = start(CHIP, &mut memory, 5, unstable(pages));
             fill(&mut memory, &mut begun);
             // Shortly after the mount, so that most cuts are in what settles, or just behind.
-            let within: Within = |round, _| if round % 3 == 0 { 300 } else { 60 };
+            let within: Within = |round, _| if round % 3 == 0 { 750 } else { 210 };
             let rounds = if is_full() { 3000 } else { 60 };
             let name = format!("{which:?}, unstable {pages}");
             cut_in_a_row(&mut memory, begun, within, rounds, &name);

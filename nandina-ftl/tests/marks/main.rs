@@ -48,7 +48,7 @@ fn cut<S: Subject>(subject: &mut S, begun: &Start<S::Host>, pages: u32, one_in: 
 
 /// Makes each written page unreadable, or each `row` of them, and uses the FTL.
 ///
-/// A read is an error, or of a page that was written.
+/// A read may return an older page or an error, but the FTL does not stop.
 fn fade<S: Subject>(subject: &mut S, begun: &Start<S::Host>, row: u32, name: &str) {
     let pages = (0..begun.chip.geometry().pages()).map(PageNumber);
     for page in pages.filter(|&page| !begun.chip.page_is_erased(page)) {

@@ -1,6 +1,6 @@
 //! The three choices that make a system: how it updates, splits, and shares pages.
 //!
-//! Each is an enumeration, so that no combination can be declared that no system has. Only
+//! Each is an enumeration, so that no two facts of a choice contradict each other. Only
 //! those who declare a choice name it; others ask what follows from it, by the functions here.
 
 /// How a change reaches the chip.

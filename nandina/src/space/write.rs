@@ -180,7 +180,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     ///
     /// `page` is the pointer in its parent. The node's block can be erased once the operation has
     /// committed.
-    pub(crate) fn retire(&mut self, page: PageNumber) {
+    pub fn retire(&mut self, page: PageNumber) {
         let page = self.current_page(page.0);
         K::supersede(self, page);
     }
@@ -230,7 +230,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     }
 
     /// Notes that no parent refers to a node by `name` any more.
-    pub(crate) fn forget_address(&mut self, name: u32) {
+    pub fn forget_address(&mut self, name: u32) {
         K::forget_address(self, name);
     }
 

@@ -17,7 +17,12 @@ use crate::tree::{
 };
 
 impl<S: Placement> System for S {
-    const DESCRIPTION: Description = <S as Placement>::DESCRIPTION;
+    const DESCRIPTION: Description = {
+        let description = <S as Placement>::DESCRIPTION;
+        let (said, is) = (description.updates as u8, <S::Kind as Kind>::UPDATES as u8);
+        assert!(said == is, "a store updates as its kind does");
+        description
+    };
 
     const NODES: Option<Nodes> = Some(Nodes {
         extent: S::extent_in,

@@ -84,7 +84,7 @@ impl Experiments {
     }
 }
 
-/// A chip without shared cells and bad blocks, and an index with room for `leaves` leaves.
+/// An index with room for `leaves` leaves on a chip.
 fn setup(profile: Profile, leaves: u32, checkpoints: Option<u32>) -> Setup {
     let options = Options { leaves: Some(leaves), checkpoints, ..Options::new(4, 4) };
     Setup { profile, options, ram_bytes: None, layer: None }

@@ -118,7 +118,11 @@ pub fn uniform(
     rows.push(Row::beside(SYSTEM, "fill", "programs", 1.0015, fill.programs_per_op, "pages"));
     rows.push(Row::beside(SYSTEM, "fill", "reads", 1.0, fill.reads_per_op, "pages"));
     rows.push(Row::beside(SYSTEM, "all", "RAM", 11_913.0, cost.ram_bytes as f64, "bytes"));
-    rows.extend(pages(&cost, "all", 2_566.0));
+    rows.extend(
+        cost.valid_pages.map(|pages| {
+            Row::alone(SYSTEM, "all", "valid pages at the end", pages.into(), "pages")
+        }),
+    );
     rows.push(Row::alone(SYSTEM, "all", "most erases by mean", cost.wear_max_by_mean, "ratio"));
     let within = |name, most: f64| {
         let phase = find(&cost, name);
