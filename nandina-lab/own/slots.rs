@@ -1,7 +1,7 @@
 //! `slots`: each record has a place in some page, and RAM has all keys in order.
 //!
 //! This is an example of an engine of one's own, and no tree: one file outside the library. It
-//! stands on a device whose pages are replaced as a whole, as an FTL or an SD card has them. A page
+//! needs a device that replaces each page as a whole, as an FTL or an SD card does. A page
 //! has as many *slots* as records fit in it, each a byte that says whether it is used, a key and a
 //! value. A change replaces one page, which a cut leaves old or new. The *order* in RAM has an entry
 //! for each slot: those of records, by key, and behind them the free ones.
@@ -176,7 +176,9 @@ impl<F: Flash> SlotIndex<'_, F> {
         Ok(Err(PageFault::Unreadable))
     }
 
-    /// Reads a page with slots into the frame, unless it is there. One of before a format is empty.
+    /// Reads a page with slots into the frame, unless it is there.
+    ///
+    /// A page that is older than the last format is empty.
     fn load(&mut self, page: u32) -> Result<(), EngineFault<F>> {
         if self.loaded == Some(page) {
             return Ok(());
@@ -304,7 +306,7 @@ impl<'b, F: Flash> Engine<'b, F> for SlotIndex<'b, F> {
     }
 
     fn format(&mut self) -> Result<(), OpenError<F::Error>> {
-        // Pages of before count no more once the first one has another identity than all of them.
+        // Older pages no longer count once the first page has an identity that none of them has.
         for page in 0..self.flash.geometry().pages() {
             if let Ok(header) = self.read(page)? {
                 self.identity = self.identity.max(header.identity.wrapping_add(1));

@@ -1,19 +1,15 @@
 //! The example of an engine of one's own (`nandina-lab/own/slots.rs`) under cuts and swarms.
 
+mod example;
 #[path = "../own/slots.rs"]
 mod slots;
 
-use std::collections::BTreeMap;
-
+use example::{OPTIONS, hold_what_a_map_holds, survive_every_cut, survive_swarms};
 use nandina::flash::{Capabilities, Flash, Geometry, PageNumber, Profile};
-use nandina::{Index, Inserted, OpenError, Options, Removed, key, plan, ram_needed};
-use nandina_lab::torture::{CutRun, Episode, Hardships, Mode, cut_everywhere, episode};
+use nandina::{Index, OpenError, key, plan, ram_needed};
+use nandina_lab::torture::CutRun;
 use nandina_sim::{Chip, TINY};
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use slots::Slots;
-
-const OPTIONS: Options = Options::new(4, 12);
 
 /// A small device whose pages are replaced as a whole.
 const CHIP: Profile = Profile {
@@ -29,56 +25,18 @@ const CHIP: Profile = Profile {
 
 #[test]
 fn it_holds_what_a_map_holds() {
-    let mut chip = Chip::new(CHIP);
-    let mut ram = vec![0xA5; ram_needed::<Slots>(&chip.geometry(), &OPTIONS)];
-    let mut index = Index::<_, Slots>::format(&mut chip, &OPTIONS, &mut ram).unwrap();
-    let (mut model, mut random) = (BTreeMap::new(), ChaCha8Rng::seed_from_u64(1));
-    for turn in 0..9_000u32 {
-        let key = key::from_u32(random.random_range(0..1_500));
-        if random.random_range(0..5) < 3 {
-            let value = [turn as u8; 12];
-            let is_new = index.insert(&key, &value).unwrap() == Inserted::New;
-            assert_eq!(is_new, model.insert(key, value).is_none());
-        } else {
-            let removed = index.remove(&key).unwrap() == Removed::Found;
-            assert_eq!(removed, model.remove(&key).is_some());
-        }
-        if turn % 500 == 0 {
-            index.check(|violation| panic!("{violation}")).unwrap();
-        }
-    }
-    assert_eq!(index.len() as usize, model.len());
-    for number in 0..1_500 {
-        let key = key::from_u32(number);
-        assert_eq!(index.get(&key).unwrap(), model.get(&key).map(|value| &value[..]));
-    }
+    hold_what_a_map_holds::<Slots>(CHIP);
 }
 
 #[test]
 fn a_cut_at_every_operation_leaves_the_old_or_the_new_state() {
     // A change is one chip operation, so that there are more records than for other systems.
-    let run = CutRun { records: 40, ..CutRun::SMALL };
-    for run in [run, CutRun { lean: true, ..run }] {
-        let chip = run.chip::<Slots>(1);
-        let report = cut_everywhere::<Slots, _>(chip, run, Mode::Linear, 1, &|_| {});
-        assert_eq!(report.violations, []);
-        assert!(report.cuts > 500, "only {} cuts", report.cuts);
-    }
+    survive_every_cut::<Slots>(CutRun { records: 40, ..CutRun::SMALL });
 }
 
 #[test]
 fn swarms_of_faults_lose_nothing() {
-    let (mut operations, mut cuts) = (0, 0);
-    for seed in 1..=20 {
-        for unstable in [false, true] {
-            let hardships = Hardships { unstable, ..Hardships::NONE };
-            let mut done = Episode::default();
-            episode::<Slots>(seed, hardships, &mut done).unwrap();
-            operations += done.operations;
-            cuts += done.faults.cuts;
-        }
-    }
-    assert!(operations > 40_000 && cuts > 1_000, "{operations} operations, {cuts} cuts");
+    survive_swarms::<Slots>();
 }
 
 #[test]

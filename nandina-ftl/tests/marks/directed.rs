@@ -22,52 +22,20 @@ const WIDE: Profile =
     Profile { geometry: Geometry { blocks: 48, pages_per_block: 16, ..CHIP.geometry }, ..CHIP };
 
 /// A chip that a test changes while an FTL has it.
-struct Shared<'c>(&'c RefCell<Chip>);
+///
+/// One program fails where that is wanted, and its block from then on.
+struct Shared<'c> {
+    chip: &'c RefCell<Chip>,
+    fails: Option<&'c Cell<bool>>,
+}
 
-/// A chip of which one program fails when that is wanted, and its block from then on.
-struct Fails<'c>(&'c RefCell<Chip>, &'c Cell<bool>);
-
-impl Flash for Fails<'_> {
-    type Error = ChipError;
-
-    fn geometry(&self) -> Geometry {
-        self.0.borrow().geometry()
+impl<'c> Shared<'c> {
+    fn whole(chip: &'c RefCell<Chip>) -> Self {
+        Self { chip, fails: None }
     }
 
-    fn capabilities(&self) -> Capabilities {
-        self.0.borrow().capabilities()
-    }
-
-    fn read(
-        &mut self,
-        page: PageNumber,
-        main: &mut [u8],
-        spare: &mut [u8],
-    ) -> Result<Reading, ChipError> {
-        self.0.borrow_mut().read(page, main, spare)
-    }
-
-    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
-        if self.1.take() {
-            return Err(ChipError::ProgramFailed(page));
-        }
-        self.0.borrow_mut().program(page, main, spare)
-    }
-
-    fn overwrite(&mut self, page: PageNumber, at: u32, bytes: &[u8]) -> Result<(), ChipError> {
-        self.0.borrow_mut().overwrite(page, at, bytes)
-    }
-
-    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        self.0.borrow_mut().erase(block)
-    }
-
-    fn is_bad(&mut self, block: BlockNumber) -> Result<bool, ChipError> {
-        self.0.borrow_mut().is_bad(block)
-    }
-
-    fn mark_bad(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        self.0.borrow_mut().mark_bad(block)
+    fn failing(chip: &'c RefCell<Chip>, fails: &'c Cell<bool>) -> Self {
+        Self { chip, fails: Some(fails) }
     }
 }
 
@@ -75,11 +43,11 @@ impl Flash for Shared<'_> {
     type Error = ChipError;
 
     fn geometry(&self) -> Geometry {
-        self.0.borrow().geometry()
+        self.chip.borrow().geometry()
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.0.borrow().capabilities()
+        self.chip.borrow().capabilities()
     }
 
     fn read(
@@ -88,15 +56,30 @@ impl Flash for Shared<'_> {
         main: &mut [u8],
         spare: &mut [u8],
     ) -> Result<Reading, ChipError> {
-        self.0.borrow_mut().read(page, main, spare)
+        self.chip.borrow_mut().read(page, main, spare)
     }
 
     fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
-        self.0.borrow_mut().program(page, main, spare)
+        if self.fails.is_some_and(Cell::take) {
+            return Err(ChipError::ProgramFailed(page));
+        }
+        self.chip.borrow_mut().program(page, main, spare)
+    }
+
+    fn overwrite(&mut self, page: PageNumber, at: u32, bytes: &[u8]) -> Result<(), ChipError> {
+        self.chip.borrow_mut().overwrite(page, at, bytes)
     }
 
     fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        self.0.borrow_mut().erase(block)
+        self.chip.borrow_mut().erase(block)
+    }
+
+    fn is_bad(&mut self, block: BlockNumber) -> Result<bool, ChipError> {
+        self.chip.borrow_mut().is_bad(block)
+    }
+
+    fn mark_bad(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        self.chip.borrow_mut().mark_bad(block)
     }
 }
 
@@ -135,10 +118,10 @@ pub fn fade_before_the_first_change() {
     let (mut ram, mut memory) = memory_of(&CHIP, logical);
     let chip = RefCell::new(Chip::new(CHIP));
     let map = map_for(&CHIP, logical, &mut memory);
-    let mut ftl = Ftl::format(Shared(&chip), map, logical, &mut ram).unwrap();
+    let mut ftl = Ftl::format(Shared::whole(&chip), map, logical, &mut ram).unwrap();
     (0..20).for_each(|at| ftl.write(at, &[1; 512]).unwrap());
     let map = map_for(&CHIP, logical, &mut memory);
-    let mut ftl = Ftl::open(Shared(&chip), map, logical, &mut ram).unwrap();
+    let mut ftl = Ftl::open(Shared::whole(&chip), map, logical, &mut ram).unwrap();
     let faded = pages(&chip, |header| header.records == 18)[0];
     flip(&chip, faded);
     ftl.write(2, &[2; 512]).unwrap();
@@ -159,7 +142,7 @@ pub fn fade_a_directory() {
     let (mut ram, mut memory) = memory_of(&profile, logical);
     let chip = RefCell::new(Chip::new(profile));
     let map = map_for(&profile, logical, &mut memory);
-    let mut ftl = Ftl::format(Shared(&chip), map, logical, &mut ram).unwrap();
+    let mut ftl = Ftl::format(Shared::whole(&chip), map, logical, &mut ram).unwrap();
     (0..logical).for_each(|at| ftl.write(at, &[1; 512]).unwrap());
     assert!(ftl.checkpoint().unwrap());
     let firsts = [0, geometry.pages_per_block].map(PageNumber);
@@ -232,11 +215,11 @@ pub fn return_after_fading() {
     let (geometry, capabilities) = (&CHIP.geometry, &CHIP.capabilities);
     let mut ram = vec![0; hybrid::ram_needed(geometry, capabilities, &policy, logical)];
     let chip = RefCell::new(Chip::new(CHIP));
-    let mut ftl = Hybrid::format(Shared(&chip), policy, logical, &mut ram).unwrap();
+    let mut ftl = Hybrid::format(Shared::whole(&chip), policy, logical, &mut ram).unwrap();
     (0..6).for_each(|at| ftl.write(at, &[1; 512]).unwrap());
     let faded = pages(&chip, |header| [2, 3].contains(&header.records));
     faded.iter().for_each(|&page| flip(&chip, page));
-    let mut ftl = Hybrid::open(Shared(&chip), policy, logical, &mut ram).unwrap();
+    let mut ftl = Hybrid::open(Shared::whole(&chip), policy, logical, &mut ram).unwrap();
     faded.iter().for_each(|&page| flip(&chip, page));
     let found = ftl.read(2, &mut [0; 512]);
     assert!(matches!(found, Err(FtlError::Corrupt { .. })), "{found:?}");
@@ -253,7 +236,7 @@ pub fn give_up_while_trims_wait() {
     for seed in 0..20 {
         let chip = RefCell::new(Chip::with_seed(CHIP, seed));
         let map = map_for(&CHIP, logical, &mut memory);
-        let mut ftl = Ftl::format(Shared(&chip), map, logical, &mut ram).unwrap();
+        let mut ftl = Ftl::format(Shared::whole(&chip), map, logical, &mut ram).unwrap();
         (0..logical).for_each(|at| ftl.write(at, &[1; 512]).unwrap());
         ftl.trim_volatile(7, 1).unwrap();
         // The next program is given up, whether it was done or not.
@@ -272,7 +255,7 @@ pub fn break_requests() {
     for seed in 0..8 {
         let chip = RefCell::new(Chip::with_seed(CHIP, seed));
         let map = map_for(&CHIP, logical, &mut memory);
-        let mut ftl = Ftl::format(Shared(&chip), map, logical, &mut ram).unwrap();
+        let mut ftl = Ftl::format(Shared::whole(&chip), map, logical, &mut ram).unwrap();
         (0..logical).for_each(|at| ftl.write(at, &[1; 512]).unwrap());
         let most = ftl.request_pages_max().min(6);
         let request = vec![2; 512 * most as usize];
@@ -294,7 +277,7 @@ pub fn break_requests() {
         assert!(ftl.write_pages_atomic(20, &request).is_err(), "seed {seed}");
         chip.borrow_mut().restore_power();
         let map = map_for(&CHIP, logical, &mut memory);
-        let mut ftl = Ftl::open(Shared(&chip), map, logical, &mut ram).unwrap();
+        let mut ftl = Ftl::open(Shared::whole(&chip), map, logical, &mut ram).unwrap();
         let new = (20..20 + most).filter(|&at| is_new(&mut ftl, at)).count();
         assert_eq!(new, 0, "seed {seed}");
     }
@@ -306,14 +289,14 @@ pub fn trim_in_a_block_that_failed() {
     let (mut ram, mut memory) = memory_of(&FAILING, logical);
     let (chip, fails) = (RefCell::new(Chip::new(FAILING)), Cell::new(false));
     let map = map_for(&FAILING, logical, &mut memory);
-    let mut ftl = Ftl::format(Fails(&chip, &fails), map, logical, &mut ram).unwrap();
+    let mut ftl = Ftl::format(Shared::failing(&chip, &fails), map, logical, &mut ram).unwrap();
     (0..logical).for_each(|at| ftl.write(at, &[1; 512]).unwrap());
     // The pages that were written last are in the block that fails.
     fails.set(true);
     ftl.write(3, &[2; 512]).unwrap();
     ftl.trim_volatile(logical - 1, 1).unwrap();
     let map = map_for(&FAILING, logical, &mut memory);
-    let mut ftl = Ftl::open(Fails(&chip, &fails), map, logical, &mut ram).unwrap();
+    let mut ftl = Ftl::open(Shared::failing(&chip, &fails), map, logical, &mut ram).unwrap();
     assert!(!ftl.read(logical - 1, &mut [0; 512]).unwrap(), "it was durable at once");
 }
 
@@ -326,7 +309,7 @@ pub fn fail_beside_a_checkpoint() {
     for is_request in [false, true] {
         let (chip, fails) = (RefCell::new(Chip::new(profile)), Cell::new(false));
         let map = map_for(&profile, logical, &mut memory);
-        let mut ftl = Ftl::format(Fails(&chip, &fails), map, logical, &mut ram).unwrap();
+        let mut ftl = Ftl::format(Shared::failing(&chip, &fails), map, logical, &mut ram).unwrap();
         (0..logical).for_each(|at| ftl.write(at, &[1; 512]).unwrap());
         assert!(ftl.checkpoint().unwrap());
         let (mut numbers, mut failed) = (Numbers(7), 0);
@@ -357,11 +340,13 @@ pub fn fail_first_programs() {
         let logical = logged::logical_pages_max(geometry, capabilities, scheme);
         let mut ram = vec![0; logged::ram_needed(geometry, logical)];
         let (chip, fails) = (RefCell::new(Chip::new(LOGGED)), Cell::new(true));
-        let mut ftl = Logged::format(Fails(&chip, &fails), scheme, logical, &mut ram).unwrap();
+        let mut ftl =
+            Logged::format(Shared::failing(&chip, &fails), scheme, logical, &mut ram).unwrap();
         assert!(!fails.get(), "a program has failed");
         fails.set(true);
         ftl.write(3, &[3; 512]).unwrap();
-        let mut ftl = Logged::open(Fails(&chip, &fails), scheme, logical, &mut ram).unwrap();
+        let mut ftl =
+            Logged::open(Shared::failing(&chip, &fails), scheme, logical, &mut ram).unwrap();
         let mut page = [0; 512];
         assert!(ftl.read(3, &mut page).unwrap() && page == [3; 512]);
         assert_eq!(chip.borrow().bad_blocks().count(), 2);
@@ -376,14 +361,14 @@ pub fn cut_requests() {
         for cut in 0..6 {
             let chip = RefCell::new(Chip::new(CHIP));
             let map = map_for(&CHIP, logical, &mut memory);
-            let mut ftl = Ftl::format(Shared(&chip), map, logical, &mut ram).unwrap();
+            let mut ftl = Ftl::format(Shared::whole(&chip), map, logical, &mut ram).unwrap();
             (0..logical).for_each(|at| ftl.write(at, &[1; 512]).unwrap());
             (0..shift).for_each(|at| ftl.write(at * 7 % logical, &[1; 512]).unwrap());
             chip.borrow_mut().cut_at_change(cut, Cut::Inside(Tear::Ones));
             let written = ftl.write_pages_atomic(20, &[2; 512 * 6]);
             chip.borrow_mut().restore_power();
             let map = map_for(&CHIP, logical, &mut memory);
-            let mut ftl = Ftl::open(Shared(&chip), map, logical, &mut ram).unwrap();
+            let mut ftl = Ftl::open(Shared::whole(&chip), map, logical, &mut ram).unwrap();
             ftl.write(2, &[1; 512]).unwrap();
             let mut page = [0; 512];
             for at in 0..logical {

@@ -22,6 +22,7 @@ mod audit;
 mod bad;
 pub mod checkpoint;
 mod chip;
+mod codec;
 mod dimensions;
 mod discard;
 mod frames;
@@ -39,6 +40,7 @@ mod weak;
 mod wear;
 mod write;
 
+pub use codec::{Codec, Image, Source};
 pub(crate) use dimensions::Dimensions;
 pub use frames::Frames;
 pub use label::Label;
@@ -53,10 +55,9 @@ use weak::Weak;
 
 use crate::blocks::{Blocks, GcPolicy, NO_BLOCK};
 use crate::bytes::is_erased;
-use crate::checksum::Sum;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, PageNumber};
-use crate::node::{Medium, PageFault, PageHeader, PageLayout};
+use crate::node::{Medium, PageLayout};
 
 /// Sequence numbers that a mount skips, above the highest that it has seen.
 ///
@@ -65,46 +66,6 @@ pub const GAP: u64 = 64;
 
 /// Consecutive failures of programs and erases that are always blamed on blocks.
 const FAILURES_MIN: u32 = 8;
-
-/// How an owner seals and checks its pages.
-pub struct Codec {
-    /// Writes header, settings and checksum of a page.
-    ///
-    /// The last argument computes the checksum.
-    pub seal: fn(&PageLayout, &mut [u8], &Medium, &PageHeader, &mut Sum<'_>),
-    /// Checks a page that was read from the chip.
-    ///
-    /// The last argument computes its checksum.
-    pub check: fn(&PageLayout, &[u8], &mut Sum<'_>) -> Result<(), PageFault>,
-    /// Attempts to read one page before it counts as unreadable.
-    pub reads_max: u32,
-}
-
-/// Where the bytes of a page to be programmed are.
-pub enum Source<'s> {
-    /// In this page buffer.
-    Frame(usize),
-    /// Outside the page buffers.
-    Bytes(&'s mut [u8]),
-}
-
-/// Bytes with which part of a page is programmed again.
-#[derive(Clone, Copy)]
-pub enum Image<'i> {
-    /// These bytes.
-    Bytes(&'i [u8]),
-    /// This many bytes from the start of this page buffer.
-    Frame(usize, usize),
-}
-
-impl Image<'_> {
-    fn bytes<'s>(&'s self, frames: &'s Frames<'_>) -> &'s [u8] {
-        match *self {
-            Self::Bytes(bytes) => bytes,
-            Self::Frame(frame, bytes) => &frames.bytes(frame)[..bytes],
-        }
-    }
-}
 
 /// A chip, its buffer pool, and its block table.
 pub struct Log<'b, F> {
