@@ -18,3 +18,6 @@ pub const BOARD: &str = env!("NANDINA_BOARD");
 
 /// The index that all images use.
 pub type Index<'b, 'c> = nandina::Index<'b, &'b mut chip::Chip<'c>, System>;
+
+/// The same before it is opened.
+pub type Unopened<'b, 'c> = nandina::Unopened<'b, &'b mut chip::Chip<'c>, System>;

@@ -84,6 +84,7 @@ macro_rules! mark {
 
 marks! {
     Nothing mark_nothing "nothing",
+    New mark_new "new",
     Format mark_format "format",
     Mount mark_mount "mount",
     Insert mark_insert "insert",

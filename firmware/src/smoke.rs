@@ -6,11 +6,11 @@
 
 use nandina::{Inserted, Removed, key};
 
-use crate::Index;
 use crate::chip::Chip;
 use crate::measure::{Kind, Meter};
 use crate::records::{key_of, value_of};
 use crate::work::OPTIONS;
+use crate::{Index, Unopened};
 
 const RECORDS: usize = 200;
 
@@ -33,36 +33,45 @@ fn failed<E>(what: Failure) -> impl Fn(E) -> Failure {
 #[inline(never)]
 pub fn test(chip: &mut Chip<'_>, ram: &mut [u8], meter: &mut Meter) -> Result<(), Failure> {
     let mut model: Model = [0; RECORDS];
-    let formatted = meter.call(Kind::Format, || Index::format(&mut *chip, &OPTIONS, ram));
-    let mut index = formatted.map_err(failed("format"))?;
+    let mut place = unopened(chip, ram, meter)?;
+    let index = meter.call(Kind::Format, || place.format()).map_err(failed("format"))?;
     demand(index.is_empty(), "a new index is not empty")?;
     for place in 0..RECORDS {
         // 77 and 200 have no common divisor: every rank comes once.
         let rank = place * 77 % RECORDS;
-        put(&mut index, &mut model, meter, rank, 1)?;
+        put(index, &mut model, meter, rank, 1)?;
     }
-    verify(&mut index, &model, meter)?;
+    verify(index, &model, meter)?;
     for rank in (0..RECORDS).step_by(3) {
-        put(&mut index, &mut model, meter, rank, 2)?;
+        put(index, &mut model, meter, rank, 2)?;
     }
     for rank in (0..RECORDS).step_by(5) {
-        take(&mut index, &mut model, meter, rank)?;
-        take(&mut index, &mut model, meter, rank)?;
+        take(index, &mut model, meter, rank)?;
+        take(index, &mut model, meter, rank)?;
     }
-    verify(&mut index, &model, meter)?;
+    verify(index, &model, meter)?;
     index.flush().map_err(failed("flush"))?;
-    index.close();
+    place.close();
 
-    let opened = meter.call(Kind::Mount, || Index::open(&mut *chip, &OPTIONS, ram));
-    let mut index = opened.map_err(failed("open"))?;
-    verify(&mut index, &model, meter)?;
+    let mut place = unopened(chip, ram, meter)?;
+    let index = meter.call(Kind::Mount, || place.open()).map_err(failed("open"))?;
+    verify(index, &model, meter)?;
     for rank in (0..RECORDS).step_by(2) {
-        put(&mut index, &mut model, meter, rank, 3)?;
+        put(index, &mut model, meter, rank, 3)?;
     }
     for rank in RECORDS / 4..RECORDS / 2 {
-        take(&mut index, &mut model, meter, rank)?;
+        take(index, &mut model, meter, rank)?;
     }
-    verify(&mut index, &model, meter)
+    verify(index, &model, meter)
+}
+
+/// An index on `chip` that is not opened yet.
+pub fn unopened<'a, 'c>(
+    chip: &'a mut Chip<'c>,
+    ram: &'a mut [u8],
+    meter: &mut Meter,
+) -> Result<Unopened<'a, 'c>, Failure> {
+    meter.call(Kind::New, || Unopened::new(chip, &OPTIONS, ram)).map_err(failed("new"))
 }
 
 fn put(

@@ -10,7 +10,7 @@ use crate::chip::{Chip, Counts, GEOMETRY};
 use crate::host::Report;
 use crate::measure::{Kind, Meter};
 use crate::records::{KEY_BYTES, Random, VALUE_BYTES, value_of};
-use crate::smoke::Failure;
+use crate::smoke::{Failure, unopened};
 use crate::{Index, System};
 
 /// Records that are inserted.
@@ -76,23 +76,23 @@ pub fn run(
 ) -> Result<(), Failure> {
     chip.reset();
     meter.restart();
-    let formatted = meter.call(Kind::Format, || Index::format(&mut *chip, &OPTIONS, ram));
-    let mut index = formatted.map_err(|_| "format")?;
+    let mut place = unopened(chip, ram, meter)?;
+    let index = meter.call(Kind::Format, || place.format()).map_err(|_| "format")?;
     let mut counts = index.flash().counts();
-    let inserted = insert_all(&mut index, meter, report)?;
+    let inserted = insert_all(index, meter, report)?;
     report.tell("records", inserted);
     report.tell("height", index.statistics().height);
     tell_counts(report, "insert", &mut counts, index.flash().counts());
-    counts = index.close().counts();
+    counts = place.close().counts();
 
-    let opened = meter.call(Kind::Mount, || Index::open(&mut *chip, &OPTIONS, ram));
-    let mut index = opened.map_err(|_| "open")?;
+    let mut place = unopened(chip, ram, meter)?;
+    let index = meter.call(Kind::Mount, || place.open()).map_err(|_| "open")?;
     tell_counts(report, "mount", &mut counts, index.flash().counts());
-    look_up(&mut index, inserted, meter)?;
+    look_up(index, inserted, meter)?;
     tell_counts(report, "get", &mut counts, index.flash().counts());
     for place in 0..SCANS {
         let from = key::from_u32(place * (u32::MAX / 2 / SCANS));
-        if meter.call(Kind::Range, || scan(&mut index, &from)) != Some(SCANNED) {
+        if meter.call(Kind::Range, || scan(index, &from)) != Some(SCANNED) {
             return Err("a scan ended early");
         }
     }

@@ -75,5 +75,5 @@ pub use engine::{
 pub use error::{BadOption, Damage, Fault, OpenError, PairError, ReadError, WriteError};
 pub use gc::Idle;
 pub use gc::RelocationMode;
-pub use index::{Index, KeyBounds, Pairs, Range, Records, plan, ram_needed};
+pub use index::{Index, KeyBounds, Pairs, Range, Records, Unopened, plan, ram_needed};
 pub use tree::{identify, ram_to_identify};

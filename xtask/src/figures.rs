@@ -6,7 +6,7 @@ use crate::count::Counts;
 use crate::emulate::Said;
 
 /// Calls whose stack is measured, and except for `remove` their instructions.
-const CALLS: [&str; 6] = ["format", "mount", "insert", "get", "remove", "range"];
+const CALLS: [&str; 7] = ["new", "format", "mount", "insert", "get", "remove", "range"];
 
 /// Calls of a mapping, whose stack and instructions are measured.
 const MAPPING_CALLS: [&str; 3] = ["update", "look_up", "remove"];

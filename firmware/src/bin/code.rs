@@ -11,7 +11,7 @@ use cortex_m_rt::entry;
 use nandina::flash::{
     BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, PageNumber, Pairing, Reading,
 };
-use nandina::{Index, Inserted, OpenError, Removed, System as _};
+use nandina::{Inserted, OpenError, Removed, System as _, Unopened};
 use nandina_firmware::chip::GEOMETRY;
 use nandina_firmware::records::{KEY_BYTES, VALUE_BYTES};
 use nandina_firmware::{System, work};
@@ -104,8 +104,9 @@ impl Flash for Mapped {
 
 /// Serves commands from outside, for ever. Returns only on a failure.
 fn serve(ram: &mut [u8]) -> Option<()> {
-    let mut index = match Index::<_, System>::open(Mapped, &work::OPTIONS, ram) {
-        Err(OpenError::Blank) => Index::format(Mapped, &work::OPTIONS, ram).ok()?,
+    let mut place = Unopened::<_, System>::new(Mapped, &work::OPTIONS, ram).ok()?;
+    let index = match place.open() {
+        Err(OpenError::Blank) => place.format().ok()?,
         opened => opened.ok()?,
     };
     let mut key = [0; KEY_BYTES];

@@ -56,6 +56,7 @@ mod settling;
 mod torn;
 mod trusting;
 mod unmarked;
+mod unopened;
 mod victims;
 mod voided;
 mod wear;

@@ -6,9 +6,11 @@
 mod batch;
 mod pairs;
 mod range;
+mod unopened;
 
 pub use pairs::{Pairs, Records};
 pub use range::{KeyBounds, Range};
+pub use unopened::Unopened;
 
 use core::convert::Infallible;
 
