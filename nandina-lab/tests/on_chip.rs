@@ -169,6 +169,12 @@ fn devices_and_spaces_that_cannot_be_are_refused() {
     // With a footprint, it is what the requests touch that counts.
     let touched = DeviceSetup { footprint: true, ..large };
     assert_eq!(run(TEXT, &touched).unwrap().replayed, 5);
+    // Untouched pages need no number: a space of 64 TiB is 2^35 pages.
+    let far = format!("{TEXT}write,{},8192\n", (1_u64 << 46) - 8192);
+    let setup = DeviceSetup { space_bytes: None, ..touched };
+    assert_eq!(run(&far, &setup).unwrap().replayed, 6);
+    let refused = run(&format!("{TEXT}write,{},8192\n", 1_u64 << 52), &setup).unwrap_err();
+    assert!(refused.to_string().ends_with("--footprint takes at most 68719476736"), "{refused}");
 }
 
 #[test]

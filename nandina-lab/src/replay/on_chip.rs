@@ -202,8 +202,12 @@ pub fn replay_on_chip(
     let mut place = Place { layout: &layout, page_bytes, pages, footprint: None };
     let touched;
     if setup.footprint {
-        // The pages of the space are numbered, too.
-        Device::of(setup, &layer, pages)?;
+        if pages > Footprint::PAGES_MAX {
+            return Err(LabError(format!(
+                "a space of {pages} pages of {page_bytes} bytes: --footprint takes at most {}",
+                Footprint::PAGES_MAX
+            )));
+        }
         touched = place.touched(trace, &account, progress)?;
         place.footprint = Some(&touched);
     }
@@ -397,21 +401,20 @@ impl Place<'_> {
     ) -> Result<Footprint, LabError> {
         let mut footprint = Footprint::new(self.pages);
         trace.read_again(account, progress, &mut |request| {
-            if let (Kind::Read | Kind::Write, Ok(Some(pages))) =
-                (request.kind, self.pages_of(request))
+            if let (Kind::Read | Kind::Write, Ok((start, end))) =
+                (request.kind, self.span_of(request))
             {
-                footprint.touch(pages.start.into(), pages.end.into());
+                footprint.touch(start, end);
             }
         })?;
         footprint.close();
         Ok(footprint)
     }
 
-    /// The pages of a request: none for a flush. The error is why the request is not used.
-    fn pages_of(&self, request: &Request) -> Result<Option<PageRequest>, &'static str> {
-        if request.kind == Kind::Flush {
-            return Ok(None);
-        }
+    /// The first page of the space that a request concerns, and the end of those pages.
+    ///
+    /// A trim concerns whole pages, perhaps none. The error is why the request is not used.
+    fn span_of(&self, request: &Request) -> Result<(u64, u64), &'static str> {
         let bytes = self.page_bytes;
         let first = self.layout.place(request);
         let last = first + request.bytes;
@@ -419,14 +422,22 @@ impl Place<'_> {
             Kind::Trim => (first.div_ceil(bytes), last / bytes),
             _ => (first / bytes, last.div_ceil(bytes)),
         };
-        if end > self.pages {
-            return Err("behind the space");
+        if end > self.pages { Err("behind the space") } else { Ok((start, end)) }
+    }
+
+    /// The pages of a request: none for a flush. The error is why the request is not used.
+    fn pages_of(&self, request: &Request) -> Result<Option<PageRequest>, &'static str> {
+        if request.kind == Kind::Flush {
+            return Ok(None);
         }
+        let (start, end) = self.span_of(request)?;
         let place = |page| self.footprint.map_or(page, |footprint| footprint.place(page));
         let (start, end) = (place(start), place(end));
         if start >= end {
             return Err("trims of no whole page");
         }
+        let (first, bytes) = (self.layout.place(request), self.page_bytes);
+        let last = first + request.bytes;
         let partial = (!first.is_multiple_of(bytes), !last.is_multiple_of(bytes));
         Ok(Some(PageRequest { kind: request.kind, start: start as u32, end: end as u32, partial }))
     }
