@@ -174,7 +174,7 @@ fn a_chip_of_many_small_blocks_has_checkpoints() {
 
 #[test]
 fn a_mount_from_a_checkpoint_reads_little_however_large_the_chip() {
-    for_one_system_in(2, &Reads);
+    for_one_system_in(4, &Reads);
 }
 
 struct Compared;

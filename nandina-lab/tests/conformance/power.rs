@@ -132,7 +132,7 @@ fn two_cuts_at_every_operation_where_a_checkpoint_takes_two_blocks_leave_the_old
     // The chip has no size for a journal: its commits take blocks, with which nothing is collected.
     let concerned =
         |system: &Description| system.checkpoints && system.collects() && !system.replays();
-    survive_if(concerned, torture, Shares::one_in(263, 7), 80_000, 0);
+    survive_if(concerned, torture, Shares::one_in(521, 7), 80_000, 0);
 }
 
 #[test]
