@@ -7,6 +7,7 @@ use nandina::marks::Reached;
 
 /// The names of all marks. Each of them is at one place in the sources.
 pub const NAMES: &[&str] = &[
+    "ftl: a block that begins torn is neither erased nor marked",
     "ftl: a change gives a checkpoint up for room",
     "ftl: a checkpoint cannot be used",
     "ftl: a cut came while suspects were emptied",
@@ -25,6 +26,7 @@ pub const NAMES: &[&str] = &[
     "ftl: a request is incomplete",
     "ftl: a run of a checkpoint was trimmed since",
     "ftl: a session page is torn",
+    "ftl: a suspect is neither erased nor marked",
     "ftl: a suspect takes the session page",
     "ftl: an anchor may show a directory that is not in force",
     "ftl: no anchor can be written",

@@ -168,6 +168,11 @@ impl Suspects {
         self.all().iter().any(|suspect| suspect.from < sequence && sequence <= suspect.to)
     }
 
+    /// Whether `block` is one of them.
+    pub fn has(&self, block: BlockNumber) -> bool {
+        self.all().iter().any(|suspect| suspect.block == block.0)
+    }
+
     /// Adds a suspect. Returns `false` if there is no room.
     pub fn add(&mut self, suspect: Suspect) -> bool {
         let has_room = self.count < SUSPECTS_MAX;
@@ -198,8 +203,13 @@ impl Suspects {
         }
     }
 
-    /// Writes them into the area of a page. There is room: it was checked at the mount.
-    pub fn write(&self, area: &mut [u8]) {
+    /// Writes them into the area of a page. Returns `false` if it has no room for them.
+    ///
+    /// It has for those that a mount finds ([`SUSPECTS_MAX`]), and for a few that last.
+    pub fn write(&self, area: &mut [u8]) -> bool {
+        if 4 + self.count * SUSPECT_BYTES > area.len() {
+            return false;
+        }
         area.fill(0);
         area[..4].copy_from_slice(&(self.count as u32).to_le_bytes());
         for (suspect, bytes) in self.all().iter().zip(area[4..].chunks_exact_mut(SUSPECT_BYTES)) {
@@ -207,6 +217,7 @@ impl Suspects {
             bytes[4..12].copy_from_slice(&suspect.from.to_le_bytes());
             bytes[12..].copy_from_slice(&suspect.to.to_le_bytes());
         }
+        true
     }
 
     /// Reads them from the area of a page; `None` if that holds no such list.
@@ -488,7 +499,7 @@ mod tests {
         assert!(suspects.add(Suspect { block: 5, from: 1 << 40, to: 1 << 41 }));
         assert!(suspects.exclude(11) && suspects.exclude(20) && !suspects.exclude(10));
         let mut area = [0xFF; 64];
-        suspects.write(&mut area);
+        assert!(suspects.write(&mut area));
         assert_eq!(Suspects::read(&area, 6), Some(suspects));
         assert_eq!(Suspects::read(&area, 5), None, "a block behind the chip");
         area[0] = 4;

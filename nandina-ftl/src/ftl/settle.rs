@@ -14,7 +14,8 @@
 //! 4. A session page is programmed that lists no suspects.
 //!
 //! So a mount decides once, and each later mount as it did. Of a suspect with a page that cannot be
-//! read the rest is moved; it stays in the list.
+//! read the rest is moved; it stays in the list. So does a block that can neither be erased nor
+//! marked as bad.
 //!
 //! An incomplete request (`request.rs`) lies behind the newest page that counts in its block, and
 //! in one block more that holds nothing else. That block is a suspect as well. It is not erased
@@ -76,7 +77,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         let (newest, number) = self.newest;
         let block = self.block_of(newest);
         self.clear_idle_anchors()?;
-        self.clear_torn_blocks(number)?;
+        let failed = self.clear_torn_blocks(number)?;
         let mut suspects = self.suspects;
         for suspect in self.suspects.all() {
             let suspect = BlockNumber(suspect.block);
@@ -86,8 +87,17 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         }
         // One that could not be erased is marked before its numbers are excluded no longer.
         self.log.mark_bad_blocks()?;
+        let lasting = self.lasting(&suspects)?;
         let blocks = &self.log.blocks;
-        suspects.keep(|suspect| suspect == block || blocks.valid_in(suspect) > 0);
+        suspects.keep(|suspect| {
+            suspect == block || blocks.valid_in(suspect) > 0 || lasting.has(suspect)
+        });
+        for suspect in self.lasting(&failed)?.all() {
+            covered!("ftl: a block that begins torn is neither erased nor marked");
+            if !suspects.has(BlockNumber(suspect.block)) && !suspects.add(*suspect) {
+                return Err(FtlError::NoRoom);
+            }
+        }
         // Behind a directory there is nothing, and no block is open.
         if newest != self.log.page_at(block, self.log.block_pages() - 1)
             && Some(block) != self.anchors.current()
@@ -99,9 +109,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             }
         }
         for other in [self.incomplete, self.beside].into_iter().flatten() {
-            let is_listed = suspects.all().iter().any(|suspect| suspect.block == other.0);
             let suspect = Suspect { block: other.0, from: number, to: self.log.sequence() };
-            if is_listed || other == block {
+            if suspects.has(other) || other == block {
                 continue;
             }
             covered!("ftl: the other open block is a suspect");
@@ -123,10 +132,28 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         }
         // What cannot be erased is left out by every mount before it counts again.
         self.log.mark_bad_blocks()?;
+        for suspect in self.lasting(&suspects)?.all() {
+            covered!("ftl: a suspect is neither erased nor marked");
+            if !damaged.has(BlockNumber(suspect.block)) && !damaged.add(*suspect) {
+                return Err(FtlError::NoRoom);
+            }
+        }
         self.suspects = damaged;
         (self.incomplete, self.beside) = (None, None);
         self.write_session()?;
         Ok(self.log.mark_bad_blocks()?)
+    }
+
+    /// Those of `suspects` whose blocks can neither be erased nor marked as bad.
+    fn lasting(&mut self, suspects: &Suspects) -> Result<Suspects, FtlError<F::Error>> {
+        let mut lasting = Suspects::default();
+        for suspect in suspects.all() {
+            let block = BlockNumber(suspect.block);
+            if self.log.blocks.is_bad(block) && !self.log.is_marked(block)? {
+                lasting.add(*suspect);
+            }
+        }
+        Ok(lasting)
     }
 
     /// The suspect with the fewest valid pages.
@@ -191,9 +218,10 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
 
     /// Erases the blocks without valid pages whose first page may be torn.
     ///
-    /// Every page that is not torn has at most the number `newest`. Cost: a read for each such
-    /// block that was written, [`LOOKS`] for each that was not.
-    fn clear_torn_blocks(&mut self, newest: u64) -> Result<(), FtlError<F::Error>> {
+    /// Returns those whose erase failed. Every page that is not torn has at most the number
+    /// `newest`. Cost: a read for each such block that was written, [`LOOKS`] for each that was not.
+    fn clear_torn_blocks(&mut self, newest: u64) -> Result<Suspects, FtlError<F::Error>> {
+        let mut failed = Suspects::default();
         for block in self.log.blocks.all() {
             if self.anchors.allow(block)
                 && self.log.blocks.is_empty(block)
@@ -202,9 +230,14 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             {
                 covered!("ftl: the first page of a block is torn");
                 self.log.clear_block(block)?;
+                let suspect = Suspect { block: block.0, from: newest, to: self.log.sequence() };
+                if self.log.blocks.is_bad(block) && !failed.add(suspect) {
+                    return Err(FtlError::NoRoom);
+                }
             }
         }
-        Ok(self.log.mark_bad_blocks()?)
+        self.log.mark_bad_blocks()?;
+        Ok(failed)
     }
 
     fn may_begin_torn(&mut self, block: BlockNumber, newest: u64) -> Result<bool, Fault<F::Error>> {
@@ -223,7 +256,9 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     pub(super) fn write_session(&mut self) -> Result<(), FtlError<F::Error>> {
         let bytes = self.page_bytes();
         self.log.frames.forget(0);
-        self.suspects.write(&mut self.log.frames.bytes_mut(0)[..bytes]);
+        if !self.suspects.write(&mut self.log.frames.bytes_mut(0)[..bytes]) {
+            return Err(FtlError::NoRoom);
+        }
         self.program(0, Kind::Own(Own::Session))?;
         self.statistics.own += 1;
         Ok(())

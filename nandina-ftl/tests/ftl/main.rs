@@ -21,6 +21,10 @@ mod numbers;
 mod requests;
 mod small;
 mod stripe;
+mod unmarked;
+#[allow(dead_code, reason = "other checks use what is not used here")]
+#[path = "../unmarked/mod.rs"]
+mod unmarked_chip;
 mod volatile;
 
 use chips::{CHIP, FAILING, Share, is_full, seeds};

@@ -22,7 +22,9 @@ mod transit;
 #[path = "../tree/mod.rs"]
 mod tree;
 mod unmarked;
-mod worn;
+#[allow(dead_code, reason = "other checks use what is not used here")]
+#[path = "../unmarked/mod.rs"]
+mod unmarked_chip;
 
 use chips::{CHIP, FAILING, Share, is_full, seeds};
 use kinds::{ALL, BARE, BUFFERED};

@@ -4,5 +4,3 @@
 pub mod host;
 #[path = "../hybrid/kinds.rs"]
 pub mod kinds;
-#[path = "../hybrid/worn.rs"]
-pub mod worn;

@@ -11,6 +11,8 @@ mod cutting;
 mod directed;
 #[path = "../numbers/mod.rs"]
 mod numbers;
+#[path = "../unmarked/mod.rs"]
+mod unmarked;
 
 /// The FTL with a page map or another mapping.
 #[allow(dead_code, reason = "other checks use what is not used here")]
@@ -180,18 +182,12 @@ fn every_rare_branch_is_reached() {
         let memory = &mut hybrid::host::Memory::new(&chips::FAILING, which);
         live_with_failures(memory, chips::FAILING, one_in, &name);
     }
-    for before in [7, 23, 41] {
-        for left in 0..12 {
-            for changes in [1, 7, 40] {
-                let fast = Fast { log_blocks: 3, sequential: SequentialRule::FirstPage };
-                let what = format!("fast: {before}, {left}, {changes}");
-                hybrid::worn::live((&chips::FAILING, fast, before), left, changes, &what);
-                let transit = Transit { over: Block, buffer: Buffer::as_printed(2) };
-                let what = format!("transit: {before}, {left}, {changes}");
-                hybrid::worn::live((&chips::FAILING, transit, before), left, changes, &what);
-            }
-        }
-    }
+    let befores = [7, 23, 41];
+    let fast = Fast { log_blocks: 3, sequential: SequentialRule::FirstPage };
+    unmarked::hybrid::live("fast", fast, &chips::FAILING, befores);
+    let transit = Transit { over: Block, buffer: Buffer::as_printed(2) };
+    unmarked::hybrid::live("transit", transit, &chips::FAILING, befores);
+    unmarked::page::live(chips::FAILING, befores);
     for scheme in logged::kinds::SCHEMES {
         let name = format!("{scheme:?}");
         for profile in logged::kinds::CHIPS {
