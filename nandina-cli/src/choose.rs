@@ -53,7 +53,7 @@ pub struct HybridSettings {
     /// 16]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_535))]
     log_blocks: Option<u32>,
-    /// With a hybrid FTL: blocks of the WPCB-tree's transit buffer before it, 1 and more [default:
+    /// With an FTL without log records: blocks of the WPCB-tree's transit buffer before it, 1 and more [default:
     /// no buffer]
     #[arg(long, value_name = "BLOCKS", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     transit: Option<u32>,
@@ -68,7 +68,8 @@ impl HybridSettings {
         self.log_blocks.is_some() || self.transit.is_some()
     }
 
-    fn transit(&self) -> Option<TransitBuffer> {
+    /// The transit buffer, if one is chosen.
+    pub fn transit(&self) -> Option<TransitBuffer> {
         self.transit.map(|blocks| TransitBuffer { blocks, as_printed: self.as_printed })
     }
 }
@@ -93,7 +94,7 @@ pub fn layers(
             _ => layer,
         };
         match settings.transit() {
-            Some(transit) if layer.is_hybrid() => layer.with_transit(transit).map(Some),
+            Some(transit) if layer.takes_transit() => layer.with_transit(transit).map(Some),
             _ => Ok(Some(layer)),
         }
     };
@@ -102,8 +103,9 @@ pub fn layers(
     if settings.log_blocks.is_some() && !layers.iter().flatten().any(has_log_blocks) {
         return Err(LabError("--log-blocks is for bast and fast: choose one of them".into()));
     }
-    if settings.transit.is_some() && !layers.iter().flatten().any(Layer::is_hybrid) {
-        return Err(LabError("--transit is for block, bast and fast: choose one of them".into()));
+    if settings.transit.is_some() && !layers.iter().flatten().any(Layer::takes_transit) {
+        let what = "--transit is not for ipl and dipl, which keep log records: choose another FTL";
+        return Err(LabError(what.into()));
     }
     if over_provisioning.is_some() && !layers.iter().any(Option::is_some) {
         return Err(LabError("--op is for an FTL: choose one by --over".into()));

@@ -110,6 +110,7 @@ impl Replay {
         let setup = DeviceSetup {
             mappings: self.map.clone(),
             hybrid,
+            transit: self.hybrid.transit(),
             profile: device(self.device.as_deref().unwrap_or("mlc"))?,
             chips: self.chips.unwrap_or(1),
             over_provisioning: self.op.unwrap_or(7),
@@ -273,7 +274,10 @@ fn device_text(report: &DeviceReport) -> String {
     };
     let at_the_end = match (report.written_pages, report.least_runs) {
         (Some(pages), Some(runs)) => {
-            format!("At the end {pages} pages are written, in {runs} runs at least")
+            let buffer = report.buffer_blocks.map_or(String::new(), |count| {
+                format!(", behind a transit buffer of {count} blocks")
+            });
+            format!("At the end {pages} pages are written, in {runs} runs at least{buffer}")
         }
         _ => {
             let logs =

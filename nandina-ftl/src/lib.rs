@@ -38,6 +38,7 @@ pub mod mapping;
 #[doc(hidden)]
 pub mod marks;
 mod stripe;
+pub mod transit;
 
 pub use logical::{LogicalPages, Statistics};
 pub use stripe::{BadStripe, Stripe, stripe_capabilities, stripe_geometry};

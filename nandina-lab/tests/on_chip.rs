@@ -18,6 +18,7 @@ fn setup(profile: Profile) -> DeviceSetup {
     DeviceSetup {
         mappings,
         hybrid,
+        transit: None,
         profile,
         chips: 1,
         over_provisioning: 7,
@@ -255,9 +256,33 @@ fn a_transit_buffer_turns_scattered_writes_into_cheaper_merges() {
     });
     println!("{without} programs without, {printed} as printed, {improved} improved");
     assert!(printed < without / 2 && improved <= printed);
-    let page = Layer::named("ftl:page").unwrap();
-    let refused = page.with_transit(TransitBuffer { blocks: 1, as_printed: true }).unwrap_err();
-    assert!(refused.to_string().starts_with("ftl:page has no transit buffer"), "{refused}");
+    let dipl = Layer::named("ftl:dipl").unwrap();
+    let refused = dipl.with_transit(TransitBuffer { blocks: 1, as_printed: true }).unwrap_err();
+    assert!(refused.to_string().starts_with("ftl:dipl has no transit buffer"), "{refused}");
+}
+
+#[test]
+fn a_transit_buffer_before_a_page_map_only_costs_programs_as_printed() {
+    // As above: no page is written twice while it is in the buffer.
+    let mut text = String::from("op,start_bytes,length_bytes\nwrite,0,8388608\n");
+    for at in 0..2_000u64 {
+        text += &format!("write,{},2048\n", at * 67 % 4096 * 2048);
+    }
+    text += "read,0,8388608\n";
+    let transit = |as_printed| Some(TransitBuffer { blocks: 64, as_printed });
+    let [without, printed, improved] = [None, transit(true), transit(false)].map(|transit| {
+        let few = DeviceSetup { mappings: vec!["compact".into()], ..setup(SLC) };
+        let report = run(&text, &DeviceSetup { transit, ..few }).unwrap();
+        assert_eq!(report.buffer_blocks, transit.map(|transit| transit.blocks));
+        assert_eq!(report.device_work.host_writes, 4096 + 2000);
+        assert_eq!(report.mappings.len(), 2, "{:?}", report.left_out);
+        (report.device_work.programs, report.device_work.moved)
+    });
+    println!(
+        "{without:?} programs and moves without, {printed:?} as printed, {improved:?} improved"
+    );
+    // Each page that goes down is moved once more; a block that stays where it is costs nothing.
+    assert!(printed.1 > without.1 + 4096 && improved.0 < printed.0, "{printed:?}, {improved:?}");
 }
 
 #[test]

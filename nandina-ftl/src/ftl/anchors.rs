@@ -33,6 +33,8 @@ pub(super) struct Anchors<'b> {
     pub listed: BlockSet<'b>,
     /// The blocks that a mount reads: all, or those that may have pages newer than a checkpoint.
     pub unread: BlockSet<'b>,
+    /// The blocks of the transit buffer, which stay reserved without a checkpoint.
+    pub buffered: BlockSet<'b>,
     places: [BlockNumber; 2],
     /// The anchor that holds the directory in force.
     in_force: Option<usize>,
@@ -47,11 +49,14 @@ pub(super) struct Anchors<'b> {
 
 impl<'b> Anchors<'b> {
     /// Of a chip of which nothing is known; `ram` has [`ram_needed`] bytes.
-    pub fn new(ram: &'b mut [u8]) -> Self {
+    ///
+    /// `buffered` has half as many, or none without a transit buffer.
+    pub fn new(ram: &'b mut [u8], buffered: &'b mut [u8]) -> Self {
         let (listed, unread) = ram.split_at_mut(ram.len() / 2);
         Self {
             listed: BlockSet::new(listed),
             unread: BlockSet::new(unread),
+            buffered: BlockSet::new(buffered),
             places: [BlockNumber(0); 2],
             in_force: None,
             stale: [false; 2],
@@ -64,6 +69,7 @@ impl<'b> Anchors<'b> {
     pub fn forget<F: Flash>(&mut self, log: &mut Log<'_, F>) {
         log.blocks.unreserve_all();
         self.listed.clear();
+        self.buffered.clear();
         (self.in_force, self.stale, self.held, self.left) = (None, [false; 2], 0, 0);
     }
 
@@ -192,7 +198,11 @@ impl<'b> Anchors<'b> {
         if let Some(which) = self.in_force.take() {
             self.stale[which] = true;
         }
-        log.blocks.unreserve_all();
+        for block in log.blocks.all() {
+            if !self.buffered.has(block) {
+                log.blocks.set_reserved(block, false);
+            }
+        }
         self.held = 0;
     }
 

@@ -33,6 +33,12 @@ impl<'b> BlockSet<'b> {
         }
     }
 
+    pub fn remove(&mut self, block: BlockNumber) {
+        if let Some(byte) = self.bits.get_mut(block.0 as usize / 8) {
+            *byte &= !(1 << (block.0 % 8));
+        }
+    }
+
     /// How many blocks are in the set.
     pub fn count(&self) -> u32 {
         self.bits.iter().map(|byte| byte.count_ones()).sum()
@@ -52,6 +58,9 @@ mod tests {
             set.insert(BlockNumber(block));
         }
         set.insert(BlockNumber(24));
+        set.insert(BlockNumber(9));
+        set.remove(BlockNumber(9));
+        set.remove(BlockNumber(30));
         let has: std::vec::Vec<u32> =
             (0..40).filter(|&block| set.has(BlockNumber(block))).collect();
         assert_eq!((has.as_slice(), set.count()), (&[0, 7, 8, 19][..], 4));

@@ -67,13 +67,43 @@ pub(super) const LOGICAL_END: u32 = u32::MAX - 16;
 
 /// The level in the header of a logical page that was trimmed.
 ///
-/// Of every other page it is 1, or [`LEVEL_OPEN`].
+/// Of every other page it is 1, [`LEVEL_OPEN`], or one of the two of a buffer block.
 const LEVEL_HOLE: u8 = 2;
 
 /// The level in the header of a logical page whose request does not end with it.
 ///
 /// The height of that header is the page's position in the request.
 const LEVEL_OPEN: u8 = 3;
+
+/// The level in the header of a logical page in a buffer block, behind a page that is no higher.
+///
+/// The height of that header is the difference of the two.
+const LEVEL_BEHIND_LOWER: u8 = 4;
+
+/// The same behind a higher page.
+const LEVEL_BEHIND_HIGHER: u8 = 5;
+
+/// The label of a logical page in a buffer block, where the page before it is `before`.
+///
+/// The first page of a block names itself. The two lie in one group, of at most 256 pages.
+pub(super) const fn buffered_label(logical: u32, before: u32) -> Label {
+    let (lowest, height) = match before <= logical {
+        true => (LEVEL_BEHIND_LOWER, logical - before),
+        false => (LEVEL_BEHIND_HIGHER, before - logical),
+    };
+    Label { lowest, height: height as u8, records: logical }
+}
+
+/// The logical page before this one in its buffer block; `None` for a page of another block.
+pub(super) fn before_of(header: &PageHeader) -> Option<u32> {
+    let (logical, difference) = (header.records, u32::from(header.height));
+    match header.lowest {
+        _ if logical >= LOGICAL_END => None,
+        LEVEL_BEHIND_LOWER => logical.checked_sub(difference),
+        LEVEL_BEHIND_HIGHER => logical.checked_add(difference),
+        _ => None,
+    }
+}
 
 /// The most pages of a request: its pages but the last have a position in one byte.
 pub(super) const REQUEST_PAGES_MAX: u32 = 256;

@@ -45,6 +45,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.mount_if_in_doubt()?;
         self.begin()?;
         self.list_waiting()?;
+        self.drop_buffers();
         self.give_up_checkpoint()?;
         let written = self.write_checkpoint();
         if !matches!(written, Ok(true)) && !self.in_doubt {

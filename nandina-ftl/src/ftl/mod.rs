@@ -65,6 +65,7 @@ mod request;
 mod restore;
 mod settle;
 mod size;
+mod transit;
 mod trim;
 mod waiting;
 mod write;
@@ -73,7 +74,8 @@ pub use check::Unsound;
 pub use disk::{BadGroups, DISK, Disk};
 pub use error::FtlError;
 pub use size::{
-    blocks_needed, logical_page_bytes, logical_pages_apart_max, logical_pages_max, ram_needed,
+    blocks_needed, blocks_needed_beside, logical_page_bytes, logical_pages_apart_beside,
+    logical_pages_apart_max, logical_pages_beside, logical_pages_max, ram_needed, ram_needed_for,
     ram_needed_with, request_pages_max, space_of,
 };
 
@@ -87,15 +89,37 @@ use nandina::{Fault, Idle};
 
 use crate::logical::{LogicalPages, Statistics};
 use crate::mapping::{Extent, Mapping, Refusal, Run};
+use crate::transit::{Buffer, Conversions, GROUP_PAGES_MAX, State};
 use anchors::Anchors;
-use bytes::{Kind, LOGICAL_END, NEW, Own, SUSPECTS_MAX, SYSTEM, Suspects};
+use bytes::{Kind, LOGICAL_END, NEW, Own, SUSPECT_BYTES, SUSPECTS_MAX, SYSTEM, Suspects};
 use places::Places;
-use size::{FRAMES, Limits, TABLE};
+use size::{FRAMES, Limits, OpenBlocks, SUSPECTS_OF_BUFFER, TABLE};
 use waiting::Waiting;
 
 /// The most chip operations to list more blocks: three reads, two erases and a program; or, if a
 /// block fails, two erases and marks.
 const LISTING_COST: u32 = 10;
+
+/// What can be chosen at each opening of an FTL. The chip does not say what was chosen before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choices {
+    /// How garbage collection chooses a block.
+    pub victims: GcPolicy,
+    /// The transit buffer before the log.
+    pub buffer: Buffer,
+}
+
+impl From<GcPolicy> for Choices {
+    fn from(victims: GcPolicy) -> Self {
+        Self { victims, buffer: Buffer::NONE }
+    }
+}
+
+impl From<Buffer> for Choices {
+    fn from(buffer: Buffer) -> Self {
+        Self { victims: GcPolicy::Fewest, buffer }
+    }
+}
 
 /// How pages of an FTL are sealed and checked.
 const CODEC: Codec = Codec {
@@ -125,10 +149,14 @@ pub struct Ftl<'b, F, M> {
     newest: (PageNumber, u64),
     /// The block with the last page of a request that the mount found incomplete.
     incomplete: Option<BlockNumber>,
-    /// The other block that was open before the mount, if it may end in a torn page.
-    beside: Option<BlockNumber>,
+    /// The other blocks that were open before the mount, if they may end in a torn page.
+    beside: [Option<BlockNumber>; 2],
+    /// Where the session before the mount began, if there were buffer blocks.
+    buffered_from: Option<u64>,
     /// Whether pages that collection moves have a block of their own.
     moves_apart: bool,
+    /// The buffer blocks before the log.
+    transit: State<'b>,
     /// The directories of checkpoints on the chip, and the blocks that may be opened.
     anchors: Anchors<'b>,
     /// Whether no torn page is left that could be read.
@@ -165,19 +193,22 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         Self::format_with(flash, mapping, logical_pages, GcPolicy::Fewest, ram)
     }
 
-    /// Makes an FTL as [`format`](Self::format) does, whose garbage collection chooses `victims`.
+    /// Makes an FTL as [`format`](Self::format) does, with these `choices`.
     ///
     /// `ram` has at least [`ram_needed_with`] bytes. The choice is not stored on the chip: it may
     /// be another one at each opening. [`GcPolicy::Tracked`] is for indexes that write paths, and
     /// means [`GcPolicy::Fewest`] here. A choice by cost and benefit looks at every block.
+    ///
+    /// With [`Choices`] a transit buffer may be before the log: it takes [`ram_needed_for`] bytes
+    /// and leaves [`logical_pages_beside`] pages. Any FTL opens what one with a buffer leaves.
     pub fn format_with(
         flash: F,
         mapping: M,
         logical_pages: u32,
-        victims: GcPolicy,
+        choices: impl Into<Choices>,
         ram: &'b mut [u8],
     ) -> Result<Self, FtlError<F::Error>> {
-        let mut ftl = Self::new(flash, mapping, logical_pages, victims, ram)?;
+        let mut ftl = Self::new(flash, mapping, logical_pages, choices.into(), ram)?;
         // From here on the former FTL is not opened any more, however many blocks are erased.
         let former = ftl.mount();
         let retired = former.and_then(|()| ftl.program_mark(Kind::Retired));
@@ -203,6 +234,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         ftl.write_session()?;
         (ftl.settled, ftl.in_doubt, ftl.is_scanning) = (true, false, false);
         ftl.statistics = Statistics::default();
+        ftl.transit.conversions = Conversions::default();
         ftl.erases_before = ftl.erases_counted();
         Ok(ftl)
     }
@@ -235,16 +267,16 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         Self::open_with(flash, mapping, logical_pages, GcPolicy::Fewest, ram)
     }
 
-    /// Opens the FTL as [`open`](Self::open) does; `victims` is as in
+    /// Opens the FTL as [`open`](Self::open) does; `choices` are as in
     /// [`format_with`](Self::format_with).
     pub fn open_with(
         flash: F,
         mapping: M,
         logical_pages: u32,
-        victims: GcPolicy,
+        choices: impl Into<Choices>,
         ram: &'b mut [u8],
     ) -> Result<Self, FtlError<F::Error>> {
-        let mut ftl = Self::new(flash, mapping, logical_pages, victims, ram)?;
+        let mut ftl = Self::new(flash, mapping, logical_pages, choices.into(), ram)?;
         ftl.mount()?;
         Ok(ftl)
     }
@@ -253,7 +285,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         flash: F,
         mapping: M,
         logical_pages: u32,
-        victims: GcPolicy,
+        Choices { victims, buffer }: Choices,
         ram: &'b mut [u8],
     ) -> Result<Self, FtlError<F::Error>> {
         let victims = match victims {
@@ -261,23 +293,30 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
             victims => victims,
         };
         let (geometry, capabilities) = (flash.geometry(), flash.capabilities());
-        let (needed, given) = (ram_needed_with(&geometry, victims), ram.len());
+        let choices = Choices { victims, buffer };
+        let (needed, given) = (ram_needed_for(&geometry, &capabilities, &choices), ram.len());
         if given < needed {
             return Err(FtlError::RamTooSmall { needed, given });
         }
+        let needed_bytes = needed;
         let (given, most) = (geometry.pages_per_block, u16::MAX.into());
         if given > most {
             return Err(FtlError::TooLarge { most, given });
         }
         let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
-        let most = logical_pages_max(&geometry, &capabilities).min(LOGICAL_END);
+        let most = logical_pages_beside(&geometry, &capabilities, &buffer).min(LOGICAL_END);
         if logical_pages > most || block_pages == 0 || logical_pages == 0 {
-            let blocks_needed = blocks_needed(&geometry, &capabilities, logical_pages.max(1));
+            let wanted = logical_pages.max(1);
+            let blocks_needed = blocks_needed_beside(&geometry, &capabilities, &buffer, wanted);
             return Err(FtlError::TooFewSpareBlocks { logical_pages_max: most, blocks_needed });
         }
         let layout = layout_of(&geometry);
-        let needed = size::page_bytes_min(block_pages);
-        if layout.area_bytes() < needed || size::suspects_max(block_pages) > SUSPECTS_MAX {
+        if buffer.blocks > 0 && block_pages > GROUP_PAGES_MAX {
+            return Err(FtlError::BufferPages { most: GROUP_PAGES_MAX, given: block_pages });
+        }
+        let more = if buffer.blocks > 0 { SUSPECTS_OF_BUFFER } else { 0 };
+        let needed = size::page_bytes_min(block_pages) + more * SUSPECT_BYTES;
+        if layout.area_bytes() < needed || size::suspects_max(block_pages) + more > SUSPECTS_MAX {
             return Err(FtlError::PagesTooSmall { needed, given: layout.area_bytes() });
         }
         let expected = space_of(&geometry, &capabilities, logical_pages);
@@ -285,9 +324,14 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
             return Err(FtlError::OtherSpace { expected, given: mapping.space() });
         }
         let frame_bytes = layout.frame_bytes();
-        let (frames, rest) = ram[..ram_needed_with(&geometry, victims)]
-            .split_at_mut(Frames::ram_needed(frame_bytes, FRAMES, false));
+        let (frames, rest) =
+            ram[..needed_bytes].split_at_mut(Frames::ram_needed(frame_bytes, FRAMES, false));
         let (sets, rest) = rest.split_at_mut(anchors::ram_needed(geometry.blocks));
+        let (buffered, rest) = rest.split_at_mut(size::buffered_bytes(&geometry, &buffer));
+        let state_bytes = size::state_bytes(&geometry, &capabilities, &buffer);
+        let (state, rest) = rest.split_at_mut(state_bytes);
+        let sizes = (logical_pages, block_pages);
+        let transit = State::new(state, buffer, geometry.blocks, sizes);
         let (validity, wear) = TABLE;
         let blocks = Blocks::new(rest, &geometry, validity, victims, wear, block_pages);
         let medium = Medium {
@@ -302,24 +346,28 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
             atomic: false,
         };
         let frames = Frames::new(frames, frame_bytes, FRAMES);
-        let moves_apart = logical_pages <= logical_pages_apart_max(&geometry, &capabilities);
+        let most = logical_pages_apart_beside(&geometry, &capabilities, &buffer);
+        let moves_apart = logical_pages <= most;
+        let open = OpenBlocks { apart: moves_apart, buffer: buffer.blocks };
         let log = Log::new(flash, &CODEC, medium, frames, blocks, (false, victims));
         Ok(Self {
             log,
             collector: Collector::default(),
             mapping,
             places: Places::of(&geometry, &capabilities),
-            limits: size::limits_if(&geometry, &capabilities, moves_apart),
+            limits: size::limits_if(&geometry, &capabilities, open),
             logical_pages,
             own: [None; Own::ALL.len()],
             suspects: Suspects::default(),
             waiting: Waiting::NONE,
             newest: (PageNumber(0), 0),
             incomplete: None,
-            beside: None,
+            beside: [None; 2],
+            buffered_from: None,
+            transit,
             moves_apart,
             is_scanning: false,
-            anchors: Anchors::new(sets),
+            anchors: Anchors::new(sets, buffered),
             settled: false,
             in_doubt: true,
             refused: None,
@@ -372,7 +420,8 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     /// Takes at most `budget` chip operations. Settling after a cut is not counted, and done at
     /// once; nor is what begins a session before its first move (one program, two erases and 48
     /// reads at most). Volatile trims are made durable first, if `budget` is 5 or more, or 7 while
-    /// there is a checkpoint.
+    /// there is a checkpoint. Then buffer blocks are converted as
+    /// [`Buffer::ahead`](crate::transit::Buffer::ahead) says, where room is not short.
     pub fn idle(&mut self, budget: u32) -> Result<Idle, FtlError<F::Error>> {
         self.mount_if_in_doubt()?;
         self.settle()?;
@@ -388,9 +437,11 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
             self.list_ahead()?;
         }
         let listed = self.log.operations().wrapping_sub(before);
-        let done = gc::step(self, budget.saturating_sub(listed));
+        let is_due = self.convert_ahead(budget.saturating_sub(listed))?;
+        let used = self.log.operations().wrapping_sub(before);
+        let done = gc::step(self, budget.saturating_sub(used));
         let done = self.ended(done)?;
-        Ok(Idle { operations: done.operations + listed, ..done })
+        Ok(Idle { operations: done.operations + used, more: done.more || is_due, ..done })
     }
 
     /// Marks that every page is whole, so that nothing is to settle, and returns the chip.
@@ -474,6 +525,11 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
 
     fn mount_if_in_doubt(&mut self) -> Result<(), FtlError<F::Error>> {
         if self.in_doubt { self.mount() } else { Ok(()) }
+    }
+
+    /// How many blocks may be open at a time.
+    const fn open_blocks(&self) -> OpenBlocks {
+        OpenBlocks { apart: self.moves_apart, buffer: self.transit.buffer.blocks }
     }
 
     /// The page that holds a logical page.

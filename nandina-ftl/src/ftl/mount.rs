@@ -15,7 +15,7 @@ use nandina::log::LOST_MAX;
 use nandina::node::{Medium, PageFault, PageHeader};
 use nandina::{Damage, Fault, covered};
 
-use super::bytes::{Kind, LOGICAL_END, MOVED, NEW, Own, Suspects, Trims, opens_request};
+use super::bytes::{Kind, LOGICAL_END, MOVED, NEW, Own, Suspects, Trims, before_of, opens_request};
 use super::restore::Found;
 use super::{Ftl, FtlError, size};
 use crate::mapping::{Extent, Mapping};
@@ -31,8 +31,10 @@ struct Newest {
     kind: Kind,
     /// The number of the first page of the request that it leaves open.
     opens: Option<u64>,
-    /// The other block that was open then, if it is not full.
-    beside: Option<BlockNumber>,
+    /// The other blocks of the log that were open then, if they are not full.
+    ///
+    /// They are two if the page is in a buffer block.
+    beside: [Option<BlockNumber>; 2],
 }
 
 /// What a scan looks for.
@@ -76,6 +78,8 @@ struct Scan<'s> {
     last: [Option<(PageNumber, u64)>; 2],
     /// The number of the newest page that begins or ends a session.
     session: u64,
+    /// Whether it met a page of a buffer block.
+    has_buffered: bool,
 }
 
 /// What a mount decides to begin with.
@@ -119,6 +123,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             covered!("ftl: a mount undoes trims that wait");
         }
         self.waiting.clear();
+        self.transit.summary.clear();
         self.is_scanning = true;
         let found = match self.find_directory()? {
             Some(checkpoint) => match self.decide_from(checkpoint) {
@@ -310,19 +315,21 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         highest: &mut u64,
     ) -> Result<Option<Newest>, FtlError<F::Error>> {
         let Look { checkpoint, limit, .. } = look;
-        let mut scan = Scan { look, highest, newest: None, last: [None; 2], session: 0 };
+        let mut scan =
+            Scan { look, highest, newest: None, last: [None; 2], session: 0, has_buffered: false };
         self.forget_all();
         for block in self.log.blocks.all() {
             if self.anchors.unread.has(block) && !self.is_left_out(block) {
                 self.scan_block(block, &mut scan)?;
             }
         }
+        self.buffered_from = scan.has_buffered.then_some(scan.session);
         let Some(checkpoint) = checkpoint else { return Ok(self.newest_of(&scan)) };
         *scan.highest = checkpoint.sequence.max(*scan.highest);
         if scan.newest.is_none() && checkpoint.sequence < limit {
             let Found { page, sequence, .. } = checkpoint;
             let kind = Kind::Directory;
-            scan.newest = Some(Newest { page, sequence, kind, opens: None, beside: None });
+            scan.newest = Some(Newest { page, sequence, kind, opens: None, beside: [None; 2] });
         }
         if !self.load_checkpoint(&checkpoint)? {
             // Whatever the error, the mount reads every page then.
@@ -342,7 +349,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             let is_full = page == self.log.page_at(self.block_of(page), self.log.block_pages() - 1);
             self.block_of(page) != block && sequence >= scan.session && !is_full
         });
-        Some(Newest { beside: open.next().map(|&(page, _)| self.block_of(page)), ..newest })
+        let beside = [open.next(), open.next()].map(|it| it.map(|&(page, _)| self.block_of(page)));
+        Some(Newest { beside, ..newest })
     }
 
     /// Reads the written pages of a block.
@@ -351,7 +359,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         block: BlockNumber,
         scan: &mut Scan<'_>,
     ) -> Result<(), FtlError<F::Error>> {
-        let (mut blank, mut is_damaged) = (0, false);
+        let (mut blank, mut is_damaged, mut unread) = (0, false, None);
         let began = scan.look.checkpoint.map_or(0, |checkpoint| checkpoint.began);
         for place in 0..self.log.block_pages() {
             let page = self.log.page_at(block, place);
@@ -364,10 +372,12 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 }
                 Err(_) => {
                     is_damaged = true;
+                    unread = Some(place);
                     continue;
                 }
             };
             blank = 0;
+            let was_unread = unread.is_some_and(|unread| unread + 1 == place);
             // A cut damages only the last page of a block. (Nothing else uses this mark yet.)
             if is_damaged && !self.log.blocks.is_bad(block) {
                 self.log.blocks.set_stuck(block);
@@ -391,17 +401,24 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             }
             if scan.newest.is_none_or(|newest| newest.sequence < sequence) {
                 let opens = opens_request(&header);
-                scan.newest = Some(Newest { page, sequence, kind, opens, beside: None });
+                scan.newest = Some(Newest { page, sequence, kind, opens, beside: [None; 2] });
             }
+            let before = before_of(&header);
             let last = &mut scan.last[usize::from(header.tag == MOVED)];
-            if last.is_none_or(|(_, last)| last < sequence) {
+            if before.is_none() && last.is_none_or(|(_, last)| last < sequence) {
                 *last = Some((page, sequence));
             }
+            scan.has_buffered |= before.is_some();
             // A session page that was moved since begins no session.
             if (is_session && header.tag == NEW) || kind == Kind::End {
                 scan.session = scan.session.max(sequence);
             }
             self.take(kind, page, sequence)?;
+            if let Some(before) = before.filter(|_| was_unread) {
+                // The page behind it names it.
+                covered!("ftl: a page of a buffer block has faded");
+                self.take(Kind::Data(before), self.log.page_at(block, place - 1), sequence)?;
+            }
         }
         Ok(())
     }
@@ -429,13 +446,23 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
 
     /// The sequence number of a page that was read before.
     ///
-    /// `None` if it cannot be read any more.
+    /// `None` if it cannot be read any more, unless a page in a buffer block names it.
     ///
     /// Cost: one read, and more for an unstable page.
     fn sequence_of(&mut self, page: PageNumber) -> Result<Option<u64>, Fault<F::Error>> {
         for _ in 0..LOOKS {
             if let Ok(header) = self.log.read_raw(page, 0)? {
                 return Ok(Some(header.sequence));
+            }
+        }
+        // A page that the one behind it names is a little older than that.
+        let block = self.block_of(page);
+        for place in 0..self.log.block_pages() {
+            let behind = self.log.page_at(block, place);
+            if behind > page
+                && let Ok(header) = self.log.read_raw(behind, 0)?
+            {
+                return Ok(before_of(&header).map(|_| header.sequence));
             }
         }
         Ok(None)

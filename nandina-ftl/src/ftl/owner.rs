@@ -31,6 +31,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             self.refused = Some(refusal);
             return Err(Fault::NoRoom { limit_pages: self.limits.valid_pages });
         }
+        self.close_buffer_of(page);
         self.turn(MOVED);
         self.program_here(0, kind).map_err(|error| self.fault_of(error))?;
         self.statistics.moved += 1;

@@ -18,8 +18,10 @@ use nandina::gc;
 use nandina::log::Label;
 
 use super::bytes::{Kind, NEW, open_label};
+use super::size::OpenBlocks;
 use super::{Ftl, FtlError, size};
 use crate::mapping::{Extent, Mapping};
+use crate::transit::Below as _;
 
 impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// The most pages of a request that is written as a whole.
@@ -28,7 +30,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// same.
     pub fn request_pages_max(&self) -> u32 {
         let (geometry, capabilities) = (self.log.geometry(), self.log.capabilities());
-        size::request_pages_max(&geometry, &capabilities, self.logical_pages)
+        let open = OpenBlocks { apart: false, ..self.open_blocks() };
+        size::request_pages_beside(&geometry, &capabilities, open, self.logical_pages)
     }
 
     /// Writes logical pages from `logical` on, as many as `bytes` holds, as a whole.
@@ -71,7 +74,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.list_waiting()?;
         let (geometry, capabilities) = (self.log.geometry(), self.log.capabilities());
         let most =
-            size::valid_pages_before(&geometry, &capabilities, (extent.length, self.moves_apart));
+            size::valid_pages_before(&geometry, &capabilities, self.open_blocks(), extent.length);
         let held = self.held_pages();
         if held > 0 && self.log.blocks.valid_pages() > most.saturating_sub(held) {
             self.give_up_checkpoint()?;
@@ -85,6 +88,9 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             gained = gc::gain_room(self, extent.length - 1);
         }
         self.ended(gained)?;
+        for logical in extent.start..extent.end() {
+            self.close_own(logical);
+        }
         self.turn(NEW);
         // Pages that moved may have taken memory.
         Ok(self.mapping.admits(extent)?)

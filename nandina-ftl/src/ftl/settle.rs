@@ -108,7 +108,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 return Err(FtlError::NoRoom);
             }
         }
-        for other in [self.incomplete, self.beside].into_iter().flatten() {
+        for other in [self.incomplete].into_iter().chain(self.beside).flatten() {
             let suspect = Suspect { block: other.0, from: number, to: self.log.sequence() };
             if suspects.has(other) || other == block {
                 continue;
@@ -116,6 +116,22 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             covered!("ftl: the other open block is a suspect");
             if !suspects.add(suspect) {
                 return Err(FtlError::NoRoom);
+            }
+        }
+        if let Some(from) = self.buffered_from {
+            for other in self.log.blocks.all() {
+                let is_listed = suspects.all().iter().any(|suspect| suspect.block == other.0);
+                if is_listed || other == block || !self.may_end_torn(other, (from, number))? {
+                    continue;
+                }
+                // It is not erased before what it may show is excluded.
+                if self.log.blocks.is_empty(other) {
+                    self.log.blocks.hold(other);
+                }
+                let suspect = Suspect { block: other.0, from: number, to: self.log.sequence() };
+                if !suspects.add(suspect) {
+                    return Err(FtlError::NoRoom);
+                }
             }
         }
         self.suspects = suspects;
@@ -139,7 +155,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             }
         }
         self.suspects = damaged;
-        (self.incomplete, self.beside) = (None, None);
+        (self.incomplete, self.beside) = (None, [None; 2]);
         self.write_session()?;
         Ok(self.log.mark_bad_blocks()?)
     }

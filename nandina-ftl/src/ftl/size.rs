@@ -7,10 +7,11 @@ use nandina::flash::{Capabilities, Geometry};
 use nandina::gc;
 use nandina::log::{Frames, GAP, layout_of};
 
-use super::anchors;
 use super::bytes::{REQUEST_PAGES_MAX, SUSPECT_BYTES};
+use super::{Choices, anchors, block_set};
 use crate::logical::fewest_blocks;
 use crate::mapping::Space;
+use crate::transit::{Buffer, State};
 
 /// Page buffers: one for the page at hand, one for the list of trims.
 pub(super) const FRAMES: usize = 2;
@@ -27,9 +28,24 @@ pub(super) const TABLE: (LivenessTracking, WearPolicy) =
 /// They are the page itself or the list of trims, and two session pages.
 const CHANGE_PAGES: u32 = 3;
 
-/// Blocks beside the reserve: a session that is cut leaves each open block half written.
-const fn session_blocks(apart: bool) -> u32 {
-    1 + apart as u32
+/// Blocks that the reserve does not count, as far as they are open at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct OpenBlocks {
+    /// Whether pages that collection moves have a block of their own.
+    pub apart: bool,
+    /// Buffer blocks.
+    pub buffer: u32,
+}
+
+impl OpenBlocks {
+    /// Blocks beside the reserve: a session that is cut leaves each open block half written.
+    ///
+    /// With buffer blocks, two more are free before another one is opened, and one more can be a
+    /// suspect.
+    const fn count(self) -> u32 {
+        let more = if self.buffer > 0 { 3 } else { 0 };
+        1 + self.apart as u32 + self.buffer.saturating_add(more)
+    }
 }
 
 /// Bytes of RAM for an FTL on this chip, without those of its mapping.
@@ -51,6 +67,36 @@ pub const fn ram_needed_with(geometry: &Geometry, victims: GcPolicy) -> usize {
         + Blocks::ram_needed(geometry, validity, victims, wear)
 }
 
+/// The same with these choices on this chip.
+///
+/// A transit buffer takes 10 bytes for each of its blocks, one for each of their pages, and one bit
+/// for each block of the chip.
+pub fn ram_needed_for(
+    geometry: &Geometry,
+    capabilities: &Capabilities,
+    choices: &Choices,
+) -> usize {
+    let Choices { victims, buffer } = choices;
+    ram_needed_with(geometry, *victims)
+        + buffered_bytes(geometry, buffer)
+        + state_bytes(geometry, capabilities, buffer)
+}
+
+/// Bytes of the set of buffer blocks.
+pub(super) const fn buffered_bytes(geometry: &Geometry, buffer: &Buffer) -> usize {
+    if buffer.blocks == 0 { 0 } else { block_set::bytes(geometry.blocks) }
+}
+
+/// Bytes of what the transit layer keeps.
+pub(super) const fn state_bytes(
+    geometry: &Geometry,
+    capabilities: &Capabilities,
+    buffer: &Buffer,
+) -> usize {
+    let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
+    State::bytes_for(buffer, geometry.blocks, block_pages)
+}
+
 /// Bytes of a logical page.
 ///
 /// All main data of a page, where its spare area has room for a header of 40 bytes; else less by
@@ -65,6 +111,9 @@ pub const fn logical_page_bytes(geometry: &Geometry) -> usize {
 pub(super) fn page_bytes_min(block_pages: u32) -> usize {
     4 + SUSPECT_BYTES * suspects_max(block_pages)
 }
+
+/// Suspects beyond these where there is a transit buffer: two more open blocks.
+pub(super) const SUSPECTS_OF_BUFFER: usize = 2;
 
 /// The most blocks with valid pages that may hold a torn page.
 ///
@@ -95,6 +144,30 @@ pub const fn space_of(
 /// one step for each page of a block.
 pub fn logical_pages_max(geometry: &Geometry, capabilities: &Capabilities) -> u32 {
     limits_of(geometry, capabilities).valid_pages.saturating_sub(OWN_PAGES)
+}
+
+/// The same beside a transit buffer: its blocks, and three more, are no room for them.
+pub fn logical_pages_beside(
+    geometry: &Geometry,
+    capabilities: &Capabilities,
+    buffer: &Buffer,
+) -> u32 {
+    let open = OpenBlocks { apart: false, buffer: buffer.blocks };
+    limits_if(geometry, capabilities, open).valid_pages.saturating_sub(OWN_PAGES)
+}
+
+/// The fewest blocks that a chip like this one needs for so many logical pages beside a buffer.
+///
+/// Returns `u32::MAX` if no number suffices.
+pub fn blocks_needed_beside(
+    geometry: &Geometry,
+    capabilities: &Capabilities,
+    buffer: &Buffer,
+    logical_pages: u32,
+) -> u32 {
+    let most =
+        |blocks| logical_pages_beside(&Geometry { blocks, ..*geometry }, capabilities, buffer);
+    fewest_blocks(geometry, |blocks| most(blocks) >= logical_pages)
 }
 
 /// The fewest blocks that a chip like this one needs for so many logical pages.
@@ -129,12 +202,16 @@ const fn gain(block_pages: u32) -> u32 {
 /// `nandina::gc::Budget` has the proof for the reserve. As there, of all possible numbers of
 /// valid pages of a victim the one is taken that allows the most valid pages.
 fn limits_of(geometry: &Geometry, capabilities: &Capabilities) -> Limits {
-    limits_if(geometry, capabilities, false)
+    limits_if(geometry, capabilities, OpenBlocks::default())
 }
 
-/// The limits, if pages that collection moves have a block of their own (`apart`), or not.
-pub(super) fn limits_if(geometry: &Geometry, capabilities: &Capabilities, apart: bool) -> Limits {
-    limits_with(geometry, capabilities, (CHANGE_PAGES, session_blocks(apart)))
+/// The limits, if so many blocks are open at a time.
+pub(super) fn limits_if(
+    geometry: &Geometry,
+    capabilities: &Capabilities,
+    open: OpenBlocks,
+) -> Limits {
+    limits_with(geometry, capabilities, (CHANGE_PAGES, open.count()))
 }
 
 /// The limits if `change_pages` pages have to be free before a change, beside the reserve.
@@ -146,7 +223,7 @@ fn limits_with(
     (change_pages, session_blocks): (u32, u32),
 ) -> Limits {
     let block = capabilities.pairing.safe_pages(geometry.pages_per_block);
-    let kept = capabilities.bad_blocks_max(geometry.blocks) + session_blocks;
+    let kept = capabilities.bad_blocks_max(geometry.blocks).saturating_add(session_blocks);
     let blocks = geometry.blocks.saturating_sub(kept);
     let mut best = Limits::default();
     for valid in 1..=block.saturating_sub(gain(block)) {
@@ -169,19 +246,30 @@ fn limits_with(
 /// less than [`logical_pages_max`]. Any FTL opens what it leaves. Cost: a step for each page of a
 /// block.
 pub fn logical_pages_apart_max(geometry: &Geometry, capabilities: &Capabilities) -> u32 {
+    logical_pages_apart_beside(geometry, capabilities, &Buffer::NONE)
+}
+
+/// The same beside a transit buffer.
+pub fn logical_pages_apart_beside(
+    geometry: &Geometry,
+    capabilities: &Capabilities,
+    buffer: &Buffer,
+) -> u32 {
     // The largest requests have room as well.
     let block = capabilities.pairing.safe_pages(geometry.pages_per_block);
-    let pages = block.min(REQUEST_PAGES_MAX);
-    valid_pages_before(geometry, capabilities, (pages, true)).saturating_sub(OWN_PAGES)
+    let (pages, open) =
+        (block.min(REQUEST_PAGES_MAX), OpenBlocks { apart: true, buffer: buffer.blocks });
+    valid_pages_before(geometry, capabilities, open, pages).saturating_sub(OWN_PAGES)
 }
 
 /// The most pages that may be valid before a request of `pages` pages is written.
 pub(super) fn valid_pages_before(
     geometry: &Geometry,
     capabilities: &Capabilities,
-    (pages, apart): (u32, bool),
+    open: OpenBlocks,
+    pages: u32,
 ) -> u32 {
-    let change_pages = (CHANGE_PAGES - 1 + pages, session_blocks(apart));
+    let change_pages = (CHANGE_PAGES - 1 + pages, open.count());
     limits_with(geometry, capabilities, change_pages).valid_pages
 }
 
@@ -196,12 +284,22 @@ pub fn request_pages_max(
     capabilities: &Capabilities,
     logical_pages: u32,
 ) -> u32 {
+    request_pages_beside(geometry, capabilities, OpenBlocks::default(), logical_pages)
+}
+
+/// The same where so many blocks are open at a time.
+pub(super) fn request_pages_beside(
+    geometry: &Geometry,
+    capabilities: &Capabilities,
+    open: OpenBlocks,
+    logical_pages: u32,
+) -> u32 {
     let block = capabilities.pairing.safe_pages(geometry.pages_per_block);
     let valid_pages = logical_pages.saturating_add(OWN_PAGES);
     let (mut fits, mut end) = (0, block.min(REQUEST_PAGES_MAX) + 1);
     while end - fits > 1 {
         let middle = fits + (end - fits) / 2;
-        if valid_pages_before(geometry, capabilities, (middle, false)) >= valid_pages {
+        if valid_pages_before(geometry, capabilities, open, middle) >= valid_pages {
             fits = middle;
         } else {
             end = middle;

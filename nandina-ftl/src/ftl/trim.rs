@@ -25,6 +25,7 @@ use nandina::gc::PageOwner;
 use super::bytes::{Kind, NEW, Own, Trims};
 use super::{Ftl, FtlError};
 use crate::mapping::{Extent, Joined, Mapping, Piece};
+use crate::transit::Below as _;
 
 impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Makes `count` logical pages from `logical` on holes. They read as never written.
@@ -49,6 +50,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 self.program_mark(Kind::Hole(logical))?;
             }
         }
+        self.close_buffers(extent);
         self.program_trims()?;
         self.unmap(extent)
     }
@@ -83,6 +85,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         // A block that this leaves without valid pages is held unless it is parked. That for moved
         // pages may be: it gets no page before the list.
         self.turn(NEW);
+        self.close_buffers(extent);
         self.waiting.add(extent);
         self.unmap(extent)
     }

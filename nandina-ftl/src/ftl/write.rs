@@ -26,7 +26,11 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// After a cut in it each of them is old or new. Cost: that of a [`write`](Self::write) of each
     /// page; the mapping is changed once for each row of pages without a collection in between.
     pub fn write_pages(&mut self, logical: u32, bytes: &[u8]) -> Result<(), FtlError<F::Error>> {
-        let Extent { length: count, .. } = self.expect_pages(logical, bytes)?;
+        let extent = self.expect_pages(logical, bytes)?;
+        if self.transit.is_there() {
+            return self.write_buffered(extent, bytes);
+        }
+        let count = extent.length;
         let each = self.page_bytes();
         let mut start = logical;
         let end = logical + count;
@@ -54,7 +58,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             return Ok(());
         }
         let (geometry, capabilities) = (self.log.geometry(), self.log.capabilities());
-        let most = size::valid_pages_before(&geometry, &capabilities, (pages, self.moves_apart));
+        let most = size::valid_pages_before(&geometry, &capabilities, self.open_blocks(), pages);
         if self.log.blocks.valid_pages() > most.saturating_sub(self.held_pages()) {
             return Ok(());
         }
@@ -90,7 +94,11 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Programs the pages of `row`, or the first of them. Returns how many.
     ///
     /// The mapping has room for the row.
-    fn write_row(&mut self, row: Extent, bytes: &[u8]) -> Result<u32, FtlError<F::Error>> {
+    pub(super) fn write_row(
+        &mut self,
+        row: Extent,
+        bytes: &[u8],
+    ) -> Result<u32, FtlError<F::Error>> {
         let each = self.page_bytes();
         let mut pending: Option<Pending> = None;
         for (logical, bytes) in (row.start..row.end()).zip(bytes.chunks_exact(each)) {

@@ -20,8 +20,8 @@ use nandina::{Fault, covered};
 use super::Hybrid;
 use super::label::Kind;
 use super::policy::Policy;
-use super::summary::Entry;
 use crate::ftl::mount::LOOKS;
+use crate::transit::Entry;
 
 impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// The page that a logical page may have been, if its copy `found` may be older than that.
@@ -40,8 +40,8 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
 
     /// The doubtful buffer block of the group of a logical page.
     pub(super) fn doubtful(&self, logical: u32) -> Option<u32> {
-        let mut all = self.summary.entries_of(self.summary.group_of(logical));
-        all.find(|&at| self.summary.get(at).is_doubtful)
+        let mut all = self.transit.summary.entries_of(self.transit.summary.group_of(logical));
+        all.find(|&at| self.transit.summary.get(at).is_doubtful)
     }
 
     /// The sequence number of a page that was read before, or that a page in a buffer block names.
@@ -56,7 +56,9 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         }
         let block = self.media.block_of(page);
         let slot = self.maps.slot_of(block).map(|at| self.maps.slot(at));
-        if self.summary.entry_of(block).is_none() && slot.is_none_or(|slot| slot.buffer.is_none()) {
+        if self.transit.summary.entry_of(block).is_none()
+            && slot.is_none_or(|slot| slot.buffer.is_none())
+        {
             return Ok(None);
         }
         for place in 0..self.block_pages() {
@@ -82,7 +84,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     ///
     /// If all can be read by now, what they hold was overlooked: then it may be any page.
     fn doubt(&mut self, at: u32) -> Result<(PageNumber, u64), Fault<F::Error>> {
-        let Entry { block, next, .. } = self.summary.get(at);
+        let Entry { block, next, .. } = self.transit.summary.get(at);
         // One page behind the last may be torn.
         let (mut above, mut is_named) = (u64::MAX, true);
         for place in (0..self.block_pages()).rev() {
@@ -103,10 +105,10 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// Those that the block holds come last: as long as one of its pages counts, a mount knows what
     /// is in doubt.
     pub(super) fn end_doubt(&mut self, at: u32) -> Result<(), Fault<F::Error>> {
-        let entry = self.summary.get(at);
+        let entry = self.transit.summary.get(at);
         let (_, above) = self.doubt(at)?;
-        let first = entry.group * self.summary.group_pages;
-        let all = first..(first + self.summary.group_pages).min(self.logical_pages);
+        let first = entry.group * self.transit.summary.group_pages;
+        let all = first..(first + self.transit.summary.group_pages).min(self.logical_pages);
         for is_last in [false, true] {
             for logical in all.clone() {
                 let found = self.find(logical);
@@ -119,7 +121,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 self.statistics.moved += 1;
             }
         }
-        self.summary.set(at, Entry { is_doubtful: false, ..entry });
+        self.transit.summary.set(at, Entry { is_doubtful: false, ..entry });
         Ok(())
     }
 }

@@ -14,6 +14,7 @@ use super::Hybrid;
 use super::label::{Cause, Kind};
 use super::maps::Slot;
 use super::policy::Policy;
+use crate::transit::Below as _;
 
 impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// Merges a log block, which is free afterwards.
@@ -55,7 +56,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         for place in first..=last {
             let logical = logical_block * self.block_pages() + place;
             let cause = Cause::copy(place == last);
-            let is_old = self.find_buffered(logical).is_some();
+            let is_old = self.find_in_buffer(logical).is_some();
             let programmed = match self.find_below(logical) {
                 Some(page) => self.copy(page, logical, is_old, block, place, cause)?,
                 None => self.pad(block, place, cause)?,
@@ -264,7 +265,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
 
     /// Merges every page of a block that counts into data blocks, or converts a buffer block, and frees the block.
     pub(super) fn empty(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
-        if let Some(at) = self.summary.entry_of(block) {
+        if let Some(at) = self.transit.summary.entry_of(block) {
             return self.convert(at);
         }
         for place in 0..self.block_pages() {

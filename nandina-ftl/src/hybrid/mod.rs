@@ -116,7 +116,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod buffer;
 mod check;
 mod faded;
 pub(crate) mod label;
@@ -128,14 +127,14 @@ mod place;
 mod policy;
 mod settle;
 mod size;
-mod summary;
 mod transit;
 mod trim;
 
-pub use buffer::Buffer;
 pub use policy::{Bast, Block, Fast, Policy, SequentialRule};
 pub use size::{blocks_needed, logical_pages_max, map_bytes, ram_needed, summary_bytes};
-pub use transit::{BufferBlock, Conversions, Transit};
+pub use transit::Transit;
+
+pub use crate::transit::{Buffer, BufferBlock, Conversions};
 
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::log::layout_of;
@@ -145,11 +144,12 @@ use crate::ftl::bytes::Suspects;
 use crate::ftl::error::damage_of;
 use crate::ftl::{FtlError, logical_page_bytes};
 use crate::logical::{LogicalPages, Statistics};
+use crate::mapping::Extent;
+use crate::transit::{GROUP_PAGES_MAX, State};
 use label::Kind;
 use maps::{Maps, NONE};
 use media::{Media, medium_of};
 use size::PAGE_BYTES_MIN;
-use summary::{GROUP_PAGES_MAX, Summary};
 
 /// Data blocks that can be written on at a time.
 const OPEN: usize = 8;
@@ -187,7 +187,8 @@ impl Open {
 pub struct Hybrid<'b, F, P> {
     media: Media<'b, F>,
     maps: Maps<'b>,
-    summary: Summary<'b>,
+    /// The buffer blocks before it.
+    transit: State<'b>,
     policy: P,
     logical_pages: u32,
     open: [Open; OPEN],
@@ -206,15 +207,10 @@ pub struct Hybrid<'b, F, P> {
     in_doubt: bool,
     /// The logical page that the host wrote last.
     previous: Option<u32>,
-    /// The pages of the run that the host writes, as far as it is known.
-    run: core::ops::Range<u32>,
-    /// Buffer blocks that are kept for groups without one.
-    kept: u32,
     /// The buffer block and the logical block that a conversion was at last.
     converting: (u32, u32),
     statistics: Statistics,
     merges: Merges,
-    conversions: Conversions,
 }
 
 impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
@@ -250,7 +246,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         ftl.program_own(0)?;
         (ftl.settled, ftl.in_doubt) = (true, false);
         (ftl.statistics, ftl.merges) = (Statistics::default(), Merges::default());
-        ftl.conversions = Conversions::default();
+        ftl.transit.conversions = Conversions::default();
         (ftl.media.programs, ftl.media.erases) = (0, 0);
         Ok(ftl)
     }
@@ -314,15 +310,15 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         let (media, rest) = ram[..needed].split_at_mut(media::ram_needed(&geometry));
         let (maps, summary) = rest.split_at_mut(sizes.bytes());
         let neighbours = buffer.neighbours_of(block_pages);
-        let entries = buffer.blocks.min(geometry.blocks);
-        let summary = Summary::new(summary, entries, block_pages, neighbours * block_pages);
+        let sizes_of_pages = (logical_pages, block_pages);
+        let transit = State::new(summary, buffer, geometry.blocks, sizes_of_pages);
         let neighbours = if buffer.blocks > 0 { neighbours as u16 } else { 0 };
         let log_blocks = policy.log_blocks().min(u16::MAX.into()) as u16;
         let medium = medium_of(P::SYSTEM, &geometry, (neighbours, log_blocks));
         Ok(Self {
             media: Media::new(flash, medium, block_pages, media),
             maps: Maps::new(maps, sizes),
-            summary,
+            transit,
             policy,
             logical_pages,
             open: [Open::NONE; OPEN],
@@ -334,12 +330,9 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
             settled: false,
             in_doubt: true,
             previous: None,
-            run: 0..0,
-            kept: 0,
             converting: (NONE, NONE),
             statistics: Statistics::default(),
             merges: Merges::default(),
-            conversions: Conversions::default(),
         })
     }
 
@@ -406,7 +399,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
     ///
     /// Each merge reads a page up to three times and programs it, and erases up to four blocks.
     fn cost_to_empty(&self, block: BlockNumber) -> u32 {
-        if let Some(at) = self.summary.entry_of(block) {
+        if let Some(at) = self.transit.summary.entry_of(block) {
             return self.cost_to_convert(at);
         }
         let is_log = self.maps.slot_of(block).is_some();
@@ -487,13 +480,11 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
             return self.expect_page(bytes.len());
         }
         self.expect_inside(logical, count)?;
-        // Requests that follow one another are one run.
-        let start = if self.run.end == logical { self.run.start } else { logical };
-        self.run = start..logical + count;
+        self.transit.note_run(Extent::new(logical, count));
         for (logical, page) in (logical..).zip(bytes.chunks_exact(each)) {
             self.change(|this| {
                 if this.policy.buffer().blocks > 0 {
-                    this.append(logical, page)?;
+                    this.write_buffered(logical, page)?;
                 } else {
                     this.media.frames.bytes_mut(0)[..each].copy_from_slice(page);
                     this.put(logical, Kind::Data(logical))?;
@@ -520,7 +511,7 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
     fn idle(&mut self, budget: u32) -> Result<Idle, Self::Error> {
         self.mount_if_in_doubt()?;
         let mut before = self.media.operations;
-        while let Some(at) = self.due_ahead() {
+        while let Some(at) = self.transit.due_ahead() {
             if !self.settled {
                 let used = self.media.operations;
                 self.change(|_| Ok(()))?;
@@ -546,7 +537,7 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
             self.change(|this| this.maintain().map(drop))?;
         }
         let operations = self.media.operations.wrapping_sub(before);
-        let more = self.media.weak.is_some() || self.due_ahead().is_some();
+        let more = self.media.weak.is_some() || self.transit.due_ahead().is_some();
         Ok(Idle { operations, more, left_to_change: false })
     }
 

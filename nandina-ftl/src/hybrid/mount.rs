@@ -22,11 +22,11 @@ use super::label::{Cause, Kind};
 use super::maps::{NONE, Slot};
 use super::policy::Policy;
 use super::size::{SUSPECTS_BYTES, gap_of};
-use super::summary::Entry;
 use super::{Hybrid, Open};
 use crate::ftl::FtlError;
 use crate::ftl::bytes::Suspects;
 use crate::ftl::mount::LOOKS;
+use crate::transit::Entry;
 
 /// A page's sequence number, and where it is: a higher one is newer.
 type Age = (u64, PageNumber);
@@ -128,7 +128,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// Forgets all that is known of pages.
     pub(super) fn forget_all(&mut self) {
         self.maps.clear();
-        self.summary.clear();
+        self.transit.summary.clear();
         self.own = None;
         (self.open, self.recent) = ([Open::NONE; _], [Open::NONE; _]);
         self.suspects = Suspects::default();
@@ -207,7 +207,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                     if cause.is_buffer && !faded.is_empty() {
                         // The page behind them names the last of them.
                         covered!("hybrid: a page of a buffer block has faded");
-                        let named = self.summary.page_of(logical, cause.before);
+                        let named = self.transit.summary.page_of(logical, cause.before);
                         if !(trims && self.is_trimmed(named, sequence)) {
                             role = self.take((named, cause), block, place - 1, sequence, role)?;
                         }
@@ -267,14 +267,14 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         }
         // The group of a buffer block.
         let group = match role {
-            Role::Buffer(at) => Some(self.summary.get(at).group),
+            Role::Buffer(at) => Some(self.transit.summary.get(at).group),
             Role::Slot(at) => {
                 let slot = self.maps.slot(at);
                 slot.buffer.map(|_| slot.owner)
             }
             Role::None | Role::Data(_) => None,
         };
-        let expected = cause.is_buffer.then(|| self.summary.group_of(logical));
+        let expected = cause.is_buffer.then(|| self.transit.summary.group_of(logical));
         if role != Role::None && group != expected {
             return Err(FtlError::Corrupt { page, reason: Damage::OtherIndex });
         }
@@ -282,7 +282,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         if cause.is_buffer {
             let role = self.describe_buffer(block, logical, role)?;
             match role {
-                Role::Buffer(at) => self.summary.set_logical(at, place, logical),
+                Role::Buffer(at) => self.transit.summary.set_logical(at, place, logical),
                 Role::Slot(at) => self.maps.insert(at, place, logical),
                 Role::None | Role::Data(_) => {}
             }
@@ -320,9 +320,9 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         }
         self.drop_stale_slots();
         self.media.blocks.set_reserved(block, true);
-        let group = self.summary.group_of(logical);
+        let group = self.transit.summary.group_of(logical);
         let entry = Entry { is_closed: true, ..Entry::new(block.0, group) };
-        if let Some(at) = self.summary.add(entry) {
+        if let Some(at) = self.transit.summary.add(entry) {
             return Ok(Role::Buffer(at));
         }
         // One of those in the table is stale, as blocks behind it will show.
@@ -338,14 +338,14 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             let Slot { block, owner: group, next, buffer, .. } = self.maps.slot(at);
             let (Some(is_doubtful), true) = (buffer, block != NONE) else { continue };
             let entry = Entry { block, group, next, is_closed: true, is_doubtful };
-            let to = self.summary.add(entry).ok_or(FtlError::NoRoom)?;
+            let to = self.transit.summary.add(entry).ok_or(FtlError::NoRoom)?;
             for place in 0..next {
                 let page = self.media.page_at(BlockNumber(block), place);
                 if let Some(logical) = self.maps.logical_at(at, place)
                     && self.media.blocks.is_valid(page)
                 {
                     self.maps.remove(logical);
-                    self.summary.set_logical(to, place, logical);
+                    self.transit.summary.set_logical(to, place, logical);
                 }
             }
             self.maps.drop_slot(at);
@@ -371,10 +371,10 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 self.media.blocks.set_reserved(BlockNumber(block), false);
             }
         }
-        for at in 0..self.summary.len() {
-            let block = self.summary.get(at).block;
+        for at in 0..self.transit.summary.len() {
+            let block = self.transit.summary.get(at).block;
             if block != NONE && self.media.blocks.valid_in(BlockNumber(block)) == 0 {
-                self.summary.remove(at);
+                self.transit.summary.remove(at);
                 self.media.blocks.set_reserved(BlockNumber(block), false);
             }
         }
@@ -417,8 +417,8 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             role => role,
         };
         if let Role::Buffer(at) = role {
-            let (entry, is_doubtful) = (self.summary.get(at), seen.is_doubtful);
-            self.summary.set(at, Entry { next: seen.next, is_doubtful, ..entry });
+            let (entry, is_doubtful) = (self.transit.summary.get(at), seen.is_doubtful);
+            self.transit.summary.set(at, Entry { next: seen.next, is_doubtful, ..entry });
         }
         if let Role::Slot(at) = role
             && self.maps.slot(at).buffer.is_some()

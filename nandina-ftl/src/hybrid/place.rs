@@ -10,6 +10,7 @@ use super::label::{Cause, Kind};
 use super::maps::{NONE, Slot};
 use super::policy::{Choice, Logs, Policy};
 use super::{Hybrid, Open};
+use crate::transit::Below as _;
 
 /// Where the next page of the host goes.
 enum Spot {
@@ -239,7 +240,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
 
     /// The page of the chip that holds a logical page.
     pub(super) fn find(&self, logical: u32) -> Option<PageNumber> {
-        self.find_buffered(logical).or_else(|| self.find_below(logical))
+        self.find_in_buffer(logical).or_else(|| self.find_below(logical))
     }
 
     /// The page of the FTL below the buffer that holds a logical page.

@@ -2,8 +2,8 @@
 //!
 //! A policy only looks at the log blocks and names one. It programs nothing and merges nothing.
 
-use super::buffer::Buffer;
 use super::maps::{Maps, NONE, Slot};
+use crate::transit::Buffer;
 
 /// What a policy knows: the log blocks, and the page to be written.
 pub struct Logs<'m, 'b> {

@@ -70,8 +70,8 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 self.probe(BlockNumber(slot.block), slot.next..slot.next + 1, number)?;
             }
         }
-        for at in 0..self.summary.len() {
-            let entry = self.summary.get(at);
+        for at in 0..self.transit.summary.len() {
+            let entry = self.transit.summary.get(at);
             if entry.block != NONE && entry.next < self.block_pages() {
                 self.probe(BlockNumber(entry.block), entry.next..entry.next + 1, number)?;
             }
@@ -101,7 +101,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             }
             for is_converted in [false, true] {
                 for block in suspects.all().iter().map(|suspect| BlockNumber(suspect.block)) {
-                    let is_converting = self.summary.entry_of(block).is_some();
+                    let is_converting = self.transit.summary.entry_of(block).is_some();
                     if is_converting == is_converted && self.media.blocks.valid_in(block) > 0 {
                         self.empty(block)?;
                     }

@@ -9,9 +9,9 @@ use super::label::LOGICAL_END;
 use super::maps::Sizes;
 use super::media;
 use super::policy::Policy;
-use super::summary::Summary;
 use crate::ftl::bytes::SUSPECT_BYTES;
 use crate::logical::fewest_blocks;
+use crate::transit::State;
 
 /// The block with the pages that the FTL keeps about itself.
 const OWN_BLOCKS: u32 = 1;
@@ -48,7 +48,7 @@ pub fn summary_bytes<P: Policy>(
     policy: &P,
 ) -> usize {
     let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
-    Summary::bytes_for(policy.buffer().blocks.min(geometry.blocks), block_pages)
+    State::bytes_for(&policy.buffer(), geometry.blocks, block_pages)
 }
 
 /// The maps for these logical pages.

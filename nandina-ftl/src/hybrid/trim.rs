@@ -18,6 +18,7 @@ use crate::ftl::FtlError;
 use crate::ftl::bytes::Trims;
 use crate::logical::LogicalPages;
 use crate::mapping::Extent;
+use crate::transit::Below as _;
 
 impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// Makes `count` logical pages from `logical` on holes. They read as never written.

@@ -33,7 +33,7 @@ pub fn cut_with(memory: &mut Memory, profile: Profile, pages: u32, share: Share)
 }
 
 /// The same from `begun` on. Returns how many first cuts there were.
-fn cut_from(memory: &mut Memory, begun: &Start<Host>, unstable: u32, share: Share) -> usize {
+pub fn cut_from(memory: &mut Memory, begun: &Start<Host>, unstable: u32, share: Share) -> usize {
     let name = format!("{}, {} pages", memory.name, begun.chip.geometry().pages());
     let work = |memory: &mut Memory, chip: &mut Chip, host: &mut Host, numbers: &mut Numbers| {
         memory.session(chip, host, numbers, CHANGES)

@@ -5,10 +5,12 @@ use nandina::flash::Flash;
 use nandina::flash::profile::Profile;
 use nandina_ftl::LogicalPages;
 use nandina_ftl::ftl::{
-    Ftl, FtlError, logical_pages_apart_max, logical_pages_max, ram_needed_with, space_of,
+    Choices, Ftl, FtlError, logical_pages_apart_beside, logical_pages_apart_max,
+    logical_pages_beside, logical_pages_max, ram_needed_for, ram_needed_with, space_of,
 };
 use nandina_ftl::mapping::registry::by_name;
 use nandina_ftl::mapping::{Mapping, Space};
+use nandina_ftl::transit::Buffer;
 use nandina_sim::{Chip, ChipError};
 
 use crate::cutting::{Open, Subject, UseOf};
@@ -66,6 +68,10 @@ pub struct Memory {
     /// How blocks to collect are chosen: with `compact` by cost and benefit, with `emt` of three
     /// samples.
     pub victims: GcPolicy,
+    /// The transit buffer before it.
+    pub buffer: Buffer,
+    /// Conversions over all sessions.
+    pub conversions: u64,
     /// What hosts are to do with it ([`Host::requests`], [`Host::forgets_marks`]).
     pub requests: u32,
     pub forgets_marks: bool,
@@ -96,6 +102,18 @@ impl Memory {
         if apart { Self::apart(profile, name) } else { Self::new(profile, name) }
     }
 
+    /// Behind a transit buffer, for the most logical pages, or those with two open blocks.
+    pub fn behind(buffer: Buffer, apart: bool, profile: &Profile, name: &'static str) -> Self {
+        let Profile { geometry, capabilities, .. } = profile;
+        let most = if apart { logical_pages_apart_beside } else { logical_pages_beside };
+        let logical_pages = most(geometry, capabilities, &buffer);
+        assert!(logical_pages > 0, "a chip too small for {buffer:?}");
+        let memory = Self::with_pages(profile, name, logical_pages);
+        let choices = Choices { victims: memory.victims, buffer };
+        let ram = vec![0; ram_needed_for(geometry, capabilities, &choices)];
+        Self { ram, buffer, ..memory }
+    }
+
     pub fn with_pages(profile: &Profile, name: &'static str, logical_pages: u32) -> Self {
         let space = space_of(&profile.geometry, &profile.capabilities, logical_pages);
         let entry = by_name(name).unwrap();
@@ -121,6 +139,8 @@ impl Memory {
             logical_pages,
             order,
             victims,
+            buffer: Buffer::NONE,
+            conversions: 0,
             requests,
             forgets_marks,
             checkpoints,
@@ -141,9 +161,12 @@ impl Memory {
         let mut map = (by_name(self.name).unwrap().build)(space, &mut self.map)?;
         let make = if is_new { Ftl::format_with } else { Ftl::open_with };
         let map = &mut *map as &mut dyn Mapping;
-        let mut ftl = make(chip, map, self.logical_pages, self.victims, &mut self.ram)?;
+        let choices = Choices { victims: self.victims, buffer: self.buffer };
+        let mut ftl = make(chip, map, self.logical_pages, choices, &mut self.ram)?;
         ftl.sort_moves(&mut self.order);
-        let done = work(&mut ftl)?;
+        let done = work(&mut ftl);
+        self.conversions += ftl.conversions().blocks;
+        let done = done?;
         if self.closes {
             ftl.close()?;
         }

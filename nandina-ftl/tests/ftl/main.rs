@@ -3,6 +3,7 @@
 //! By default the checks that cut power take a share of their cases. With `NANDINA_EFFORT=full`
 //! they take all.
 
+mod buffered;
 mod checkpoints;
 #[path = "../chips/mod.rs"]
 mod chips;

@@ -160,6 +160,18 @@ fn every_rare_branch_is_reached() {
             live_with_failures(memory, chips::FAILING, one_in, name);
         }
     }
+    // Below a transit buffer.
+    for (buffer, seed) in [(Buffer::as_printed(3), 0), (Buffer::improved(2, 64, 8), 1)] {
+        let more = |profile: Profile| {
+            let geometry = Geometry { blocks: profile.geometry.blocks + 8, ..profile.geometry };
+            Profile { geometry, ..profile }
+        };
+        let (profile, failing) = (more(CHIP), more(chips::FAILING));
+        let memory = &mut ftl::Memory::behind(buffer, seed == 1, &profile, "page");
+        live_through(memory, profile, one_in, "below a buffer");
+        let memory = &mut ftl::Memory::behind(buffer, seed == 1, &failing, "page");
+        live_with_failures(memory, failing, one_in, "below a buffer");
+    }
     // Beside a checkpoint, with requests, and with sessions that end.
     for (name, seed) in [("compact", 1), ("vet", 2), ("emt", 3)] {
         let geometry = Geometry { blocks: CHIP.geometry.blocks + 16, ..CHIP.geometry };

@@ -15,7 +15,7 @@ use std::fmt;
 
 use nandina::blocks::GcPolicy;
 use nandina::flash::{Geometry, Needs, Pairing, Profile};
-use nandina_ftl::ftl::{self, DISK, Disk, logical_page_bytes, space_of};
+use nandina_ftl::ftl::{self, Choices, DISK, Disk, logical_page_bytes, space_of};
 use nandina_ftl::hybrid::{self, Bast, Block, Buffer, Fast, Policy, SequentialRule, Transit};
 use nandina_ftl::logged::{self, Scheme};
 use nandina_ftl::mapping::MAPPINGS;
@@ -72,11 +72,11 @@ pub struct Layer {
     victims: GcPolicy,
     /// When FAST opens its sequential log block.
     sequential: SequentialRule,
-    /// Buffer blocks before a hybrid FTL.
+    /// Buffer blocks before an FTL with a mapping or a hybrid one.
     transit: Option<TransitBuffer>,
 }
 
-/// The transit buffer of the WPCB-tree before a hybrid FTL.
+/// The transit buffer of the WPCB-tree before an FTL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TransitBuffer {
     /// Buffer blocks, 1 or more (*C* in the paper).
@@ -238,12 +238,17 @@ impl Layer {
         matches!(self.kind, Kind::Block | Kind::Bast | Kind::Fast)
     }
 
-    /// The same layer with a transit buffer. Refuses FTLs that are no hybrid ones.
+    /// Whether it can have a transit buffer: FTLs with log records cannot.
+    pub const fn takes_transit(&self) -> bool {
+        !matches!(self.kind, Kind::Logged(_))
+    }
+
+    /// The same layer with a transit buffer. Refuses FTLs with log records.
     pub fn with_transit(self, transit: TransitBuffer) -> Result<Self, LabError> {
-        if !self.is_hybrid() {
+        if !self.takes_transit() {
             let name = self.name();
             return Err(LabError(format!(
-                "{name} has no transit buffer: only hybrid FTLs have one"
+                "{name} has no transit buffer: it keeps log records instead"
             )));
         }
         Ok(Self { transit: Some(transit), ..self })
@@ -255,7 +260,7 @@ impl Layer {
     }
 
     /// The settings of the transit buffer before so many logical pages.
-    const fn buffer(&self, logical_pages: u32, block_pages: u32) -> Buffer {
+    pub(crate) const fn buffer(&self, logical_pages: u32, block_pages: u32) -> Buffer {
         match self.transit {
             None => Buffer::NONE,
             Some(TransitBuffer { blocks, as_printed: true }) => Buffer::as_printed(blocks),
@@ -306,7 +311,7 @@ impl Layer {
         let (geometry, capabilities) = (&profile.geometry, &profile.capabilities);
         let buffer = self.buffer(logical_pages, block_pages(profile));
         let needed = with_kind!(self, buffer,
-            _entry => ftl::blocks_needed(geometry, capabilities, logical_pages),
+            _entry => ftl::blocks_needed_beside(geometry, capabilities, &buffer, logical_pages),
             scheme => logged::blocks_needed(geometry, capabilities, scheme, logical_pages),
             policy => hybrid::blocks_needed(geometry, capabilities, &policy, logical_pages));
         let safe = block_pages(profile);
@@ -330,7 +335,7 @@ impl Layer {
         // The number of neighbours does not change how many blocks are needed.
         let buffer = self.buffer(0, group);
         let most = with_kind!(self, buffer,
-            _entry => ftl::logical_pages_max(geometry, capabilities),
+            _entry => ftl::logical_pages_beside(geometry, capabilities, &buffer),
             scheme => logged::logical_pages_max(geometry, capabilities, scheme),
             policy => hybrid::logical_pages_max(geometry, capabilities, &policy));
         let safe_pages = u64::from(group) * u64::from(geometry.blocks);
@@ -362,7 +367,8 @@ impl Layer {
                 let space = space_of(geometry, capabilities, logical_pages);
                 // Enough for any content, each page a run of its own, and for any change of it.
                 let runs = logical_pages as usize + RUNS_OF_A_CHANGE;
-                (ftl::ram_needed_with(geometry, self.victims), (entry.memory)(space, runs))
+                let choices = Choices { victims: self.victims, buffer };
+                (ftl::ram_needed_for(geometry, capabilities, &choices), (entry.memory)(space, runs))
             },
             _scheme => (logged::ram_needed(geometry, logical_pages), 0),
             policy => (hybrid::ram_needed(geometry, capabilities, &policy, logical_pages), 0));

@@ -4,7 +4,7 @@
 //! lost then, as in a cut.
 
 use nandina::flash::{Flash, Profile};
-use nandina_ftl::ftl::{Disk, Ftl, FtlError, Unsound, space_of};
+use nandina_ftl::ftl::{Choices, Disk, Ftl, FtlError, Unsound, space_of};
 use nandina_ftl::hybrid::{Bast, Block, Conversions, Fast, Hybrid, Merges, Transit, map_bytes};
 use nandina_ftl::logged::{self, LogMerges, Logged};
 use nandina_ftl::mapping::Mapping;
@@ -92,7 +92,8 @@ impl Layer {
                 let map = (entry.build)(space, memory);
                 let map = map.map_err(|refusal| error(FtlError::Mapping(refusal)))?;
                 let make = if formats { Ftl::format_with } else { Ftl::open_with };
-                make(chip, map, pages, self.victims, ram).map(Pages::Mapped)
+                let choices = Choices { victims: self.victims, buffer };
+                make(chip, map, pages, choices, ram).map(Pages::Mapped)
             }
             Kind::Block => {
                 let make = if formats { Hybrid::format } else { Hybrid::open };
@@ -174,7 +175,8 @@ impl<C: Flash<Error = ChipError>> Pages<'_, C> {
     /// Conversions of the transit buffer; none without one.
     pub fn conversions(&self) -> Conversions {
         match self {
-            Self::Mapped(_) | Self::Logged(_) => Conversions::default(),
+            Self::Logged(_) => Conversions::default(),
+            Self::Mapped(ftl) => ftl.conversions(),
             Self::Block(ftl) => ftl.conversions(),
             Self::Bast(ftl) => ftl.conversions(),
             Self::Fast(ftl) => ftl.conversions(),
@@ -184,7 +186,8 @@ impl<C: Flash<Error = ChipError>> Pages<'_, C> {
     /// Blocks of the transit buffer that hold pages.
     pub fn buffer_blocks_used(&self) -> u32 {
         let used = match self {
-            Self::Mapped(_) | Self::Logged(_) => 0,
+            Self::Logged(_) => 0,
+            Self::Mapped(ftl) => ftl.buffer_blocks().count(),
             Self::Block(ftl) => ftl.buffer_blocks().count(),
             Self::Bast(ftl) => ftl.buffer_blocks().count(),
             Self::Fast(ftl) => ftl.buffer_blocks().count(),

@@ -15,11 +15,12 @@ use std::fmt::Display;
 
 use nandina::blocks::GcPolicy;
 use nandina::flash::{Geometry, Profile};
-use nandina_ftl::ftl::{Ftl, logical_page_bytes, ram_needed_with, space_of};
+use nandina_ftl::ftl::{Choices, Ftl, logical_page_bytes, ram_needed_for, space_of};
 use nandina_ftl::hybrid::Merges;
 use nandina_ftl::mapping::emt::Runs;
 use nandina_ftl::mapping::registry::{Entry, by_name};
 use nandina_ftl::mapping::{Mapping, Space, Work};
+use nandina_ftl::transit::Buffer;
 use nandina_ftl::{Stripe, stripe_capabilities, stripe_geometry};
 use nandina_sim::SparseChip;
 use serde::Serialize;
@@ -30,7 +31,7 @@ use super::run::{LeftOut, chosen, memory};
 use super::tally::{Tally, content};
 use crate::LabError;
 use crate::block_trace::{Account, BlockTrace, Kind, Layout, Refused, Request};
-use crate::layer::{Layer, Room};
+use crate::layer::{self, Layer, Room, TransitBuffer};
 use crate::trace::ReadProgress;
 
 /// Requests that are timed together.
@@ -51,6 +52,8 @@ pub struct DeviceSetup {
     pub mappings: Vec<String>,
     /// A hybrid FTL instead of one with mappings.
     pub hybrid: Option<Layer>,
+    /// The transit buffer before an FTL with mappings.
+    pub transit: Option<TransitBuffer>,
     /// The chip; its number of blocks is computed.
     pub profile: Profile,
     /// How many such chips there are, as a stripe; at least 1.
@@ -194,7 +197,10 @@ pub fn replay_on_chip(
     let layout = Layout::of(&account);
     let layer = match setup.hybrid {
         Some(layer) => layer,
-        None => Layer::named(PAGE_LAYER)?,
+        None => {
+            let layer = Layer::named(PAGE_LAYER)?;
+            setup.transit.map_or(Ok(layer), |transit| layer.with_transit(transit))?
+        }
     };
     let layer = layer.with_over_provisioning(setup.over_provisioning);
     let page_bytes = logical_page_bytes(&setup.profile.geometry) as u64;
@@ -281,6 +287,8 @@ struct Device {
     chip: Profile,
     chips: u32,
     logical_pages: u32,
+    /// The transit buffer of an FTL with mappings.
+    buffer: Buffer,
 }
 
 impl Device {
@@ -311,9 +319,10 @@ impl Device {
             (0..*chips).map(|_| SparseChip::new(profile.with_blocks(1))).collect();
         Stripe::new(&mut few).map_err(|error| LabError(format!("{}: {error}", profile.key)))?;
         let blocks = layer.blocks_needed(&stripe, logical_pages);
+        let block_pages = layer::block_pages(&stripe);
         // Where cells are shared, a chip has more pages than are safe.
-        let block_pages = stripe.geometry.pages_per_block.max(profile.geometry.pages_per_block);
-        if u64::from(blocks) * u64::from(block_pages) >= u64::from(u32::MAX) {
+        let most_pages = stripe.geometry.pages_per_block.max(profile.geometry.pages_per_block);
+        if u64::from(blocks) * u64::from(most_pages) >= u64::from(u32::MAX) {
             return Err(too_large());
         }
         stripe.geometry.blocks = blocks;
@@ -322,6 +331,7 @@ impl Device {
             chip: profile.with_blocks(blocks),
             chips: *chips,
             logical_pages,
+            buffer: layer.buffer(logical_pages, block_pages),
         })
     }
 
@@ -466,11 +476,13 @@ impl Replay<'_> {
             &mut *built
         };
         let victims = self.setup.victims;
-        let mut ram = vec![0; ram_needed_with(&self.device.profile.geometry, victims)];
+        let Profile { geometry, capabilities, .. } = self.device.profile;
+        let choices = Choices { victims, buffer: self.device.buffer };
+        let mut ram = vec![0; ram_needed_for(&geometry, &capabilities, &choices)];
         chips.iter_mut().for_each(SparseChip::renew);
         let stripe = self.device.stripe(chips)?;
         let logical_pages = self.device.logical_pages;
-        let mut ftl = Ftl::format_with(stripe, map, logical_pages, victims, &mut ram)
+        let mut ftl = Ftl::format_with(stripe, map, logical_pages, choices, &mut ram)
             .map_err(|error| LabError(format!("{}: {error}", self.setup.profile.key)))?;
         let block_pages = self.device.profile.geometry.pages_per_block as usize;
         let mut order = vec![0; if self.setup.sorts_moves { block_pages } else { 0 }];

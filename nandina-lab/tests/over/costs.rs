@@ -165,7 +165,7 @@ fn what_cannot_be_is_refused_by_name() {
     assert_eq!(logs("ftl:page", 8), "ftl:page has no log blocks");
     assert_eq!(logs("ftl:ipl", 8), "ftl:ipl has no log blocks");
     let buffer = unknown("ftl:dipl with 2 buffer blocks");
-    assert_eq!(buffer, "ftl:dipl has no transit buffer: only hybrid FTLs have one");
+    assert_eq!(buffer, "ftl:dipl has no transit buffer: it keeps log records instead");
 }
 
 #[test]

@@ -7,7 +7,8 @@
 
 use nandina::flash::BlockNumber;
 
-use super::maps::NONE;
+/// No block, or no group.
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// Bytes of a block: its group, its number, and the next place.
 const BLOCK_BYTES: usize = GROUP_BYTES + NUMBER_BYTES + NEXT_BYTES;
@@ -22,11 +23,11 @@ const CLOSED: u16 = 1 << 15;
 const DOUBTFUL: u16 = 1 << 14;
 
 /// Pages of a group that a byte can tell apart.
-pub(super) const GROUP_PAGES_MAX: u32 = 256;
+pub(crate) const GROUP_PAGES_MAX: u32 = 256;
 
 /// A buffer block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// The block, or [`NONE`] if the entry is free.
     pub block: u32,
     /// Its logical pages are those from `group` times the pages of a group on.
@@ -47,7 +48,7 @@ impl Entry {
 }
 
 /// The Summary table.
-pub(super) struct Summary<'b> {
+pub(crate) struct Summary<'b> {
     bytes: &'b mut [u8],
     entries: u32,
     block_pages: u32,

@@ -74,7 +74,7 @@ impl Buffer {
     }
 
     /// The neighbours that share a buffer block, of those in a byte.
-    pub(super) fn neighbours_of(&self, block_pages: u32) -> u32 {
+    pub(crate) fn neighbours_of(&self, block_pages: u32) -> u32 {
         self.neighbours.clamp(1, (GROUP_PAGES_MAX / block_pages.max(1)).max(1))
     }
 }
