@@ -2,11 +2,11 @@
 
 use clap::Args;
 use nandina::store::Description;
-use nandina::{GcPolicy, LivenessTracking, Options};
+use nandina::{Eviction, GcPolicy, LivenessTracking, Options};
 use nandina_lab::LabError;
 use nandina_lab::systems::SYSTEMS;
 
-use crate::values::{size, validity, victims};
+use crate::values::{eviction, size, validity, victims};
 
 #[derive(Args)]
 pub struct Settings {
@@ -23,6 +23,10 @@ pub struct Settings {
     /// Changes after which the write buffer is flushed, 1 and more [default: when it is full]
     #[arg(long, value_name = "CHANGES", value_parser = clap::value_parser!(u32).range(1..))]
     write_buffer_changes: Option<u32>,
+    /// Which changes a full write buffer writes: all, ibsf (the leaf of the oldest change) or mb
+    /// (the leaf with the most changes), the rules of IBSF and MB-tree
+    #[arg(long, default_value = "all", value_parser = eviction)]
+    eviction: Eviction,
     /// How garbage collection chooses a block: fewest (valid pages), cost-benefit, sampled:N,
     /// the best of N that are drawn at random, or tracked:N, the μ-Tree paper's bounded bookkeeping
     /// of N blocks
@@ -66,7 +70,12 @@ impl Settings {
             let what = "--write-buffer-changes is for a write buffer: add --write-buffer PAGES or leave it out";
             return Err(LabError(what.into()));
         }
-        let given: [Given; 6] = [
+        if self.eviction != Eviction::All && self.write_buffer == 0 {
+            let what = "--eviction is for a write buffer: add --write-buffer PAGES or leave it out";
+            return Err(LabError(what.into()));
+        }
+        let given: [Given; 7] = [
+            ("--eviction", self.eviction != Eviction::All, Description::has_evictions),
             ("--victims", self.victims != GcPolicy::Fewest, Description::collects),
             ("--arena-bytes", self.arena_bytes.is_some(), |system| system.has_arena()),
             ("--fanout", self.fanout.is_some(), |system| system.has_arena()),
@@ -89,6 +98,7 @@ impl Settings {
             write_cache: self.write_cache,
             write_buffer: self.write_buffer,
             write_buffer_changes: self.write_buffer_changes,
+            eviction: self.eviction,
             victims: self.victims,
             validity: self.validity,
             checkpoints: self.checkpoints,

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use clap::builder::RangedU64ValueParser;
 use nandina::blocks::TRACKED_MAX;
-use nandina::{GcPolicy, LivenessTracking};
+use nandina::{Eviction, GcPolicy, LivenessTracking};
 
 /// Parses a size within a range.
 pub fn size(range: RangeInclusive<u64>) -> RangedU64ValueParser<usize> {
@@ -31,6 +31,16 @@ pub fn victims(text: &str) -> Result<GcPolicy, String> {
              {TRACKED_MAX}"
         )
     })
+}
+
+/// Parses which changes a full write buffer writes.
+pub fn eviction(text: &str) -> Result<Eviction, String> {
+    match text {
+        "all" => Ok(Eviction::All),
+        "ibsf" => Ok(Eviction::Ibsf),
+        "mb" => Ok(Eviction::Mb),
+        _ => Err("use all, ibsf or mb".to_owned()),
+    }
 }
 
 /// Parses how valid pages are tracked.

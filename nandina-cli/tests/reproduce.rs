@@ -244,6 +244,13 @@ fn reproduce_runs_wpcb_with_a_word_on_every_claim() {
     assert!((5.4..5.5).contains(&mu_star), "{mu_star}");
     let page_map = measured("log-blocks", "page map, 57 spare blocks", "programs");
     assert!((1.0..1.2).contains(&page_map), "{page_map}");
+    // A page map gains nothing by a buffer: as printed each page is programmed almost twice.
+    let over = |buffer: &str| {
+        measured("page-map", &format!("rs 0, page map, 111 spare blocks{buffer}"), "programs")
+    };
+    let (bare, printed, improved) = (over(""), over(", C=51 as printed"), over(", C=51"));
+    assert!((1.0..1.05).contains(&bare) && (1.65..1.75).contains(&printed), "{bare}, {printed}");
+    assert!((bare..1.06).contains(&improved), "{improved}");
     // The tree is as high as the formulas say, and removals write one page.
     let removal = measured("section5", "(4) removals, rs 0, height 3", "writes");
     assert!((1.0..1.01).contains(&removal), "{removal}");

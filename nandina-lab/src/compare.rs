@@ -1,6 +1,6 @@
 //! `compare`: the same work on several systems, side by side.
 
-use nandina::{GcPolicy, Options};
+use nandina::{Eviction, GcPolicy, Options};
 use serde::Serialize;
 
 use crate::LabError;
@@ -132,8 +132,13 @@ fn settings(options: &Options, idle_steps: bool) -> String {
     if write_buffer > 0 {
         let each =
             options.write_buffer_changes.map(|most| format!(", flushed after {most} changes"));
-        settings
-            .push(format!("a write buffer of {write_buffer} pages{}", each.unwrap_or_default()));
+        let evicts = match options.eviction {
+            Eviction::Ibsf => ", which writes the leaf of the oldest change",
+            Eviction::Mb => ", which writes the leaf with the most changes",
+            _ => "",
+        };
+        let each = each.unwrap_or_default();
+        settings.push(format!("a write buffer of {write_buffer} pages{each}{evicts}"));
     }
     if let Some(every) = checkpoints {
         settings.push(format!("a checkpoint every {every} blocks"));

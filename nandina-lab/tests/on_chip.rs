@@ -275,7 +275,7 @@ fn a_transit_buffer_before_a_page_map_only_costs_programs_as_printed() {
         let report = run(&text, &DeviceSetup { transit, ..few }).unwrap();
         assert_eq!(report.buffer_blocks, transit.map(|transit| transit.blocks));
         assert_eq!(report.device_work.host_writes, 4096 + 2000);
-        assert_eq!(report.mappings.len(), 2, "{:?}", report.left_out);
+        assert!(report.left_out.is_empty(), "{:?}", report.left_out);
         (report.device_work.programs, report.device_work.moved)
     });
     println!(

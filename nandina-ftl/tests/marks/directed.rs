@@ -134,6 +134,32 @@ pub fn fade_before_the_first_change() {
     }
 }
 
+/// A page of a buffer block fades before its block is converted.
+pub fn fade_in_a_buffer_block() {
+    let logical = 36;
+    let buffer = Buffer::as_printed(2);
+    let choices = ftl::Choices::from(buffer);
+    let (_, mut memory) = memory_of(&CHIP, logical);
+    let mut ram = vec![0; ftl::ram_needed_for(&CHIP.geometry, &CHIP.capabilities, &choices)];
+    let chip = RefCell::new(Chip::new(CHIP));
+    let map = map_for(&CHIP, logical, &mut memory);
+    let mut ftl = Ftl::format_with(Shared::whole(&chip), map, logical, choices, &mut ram).unwrap();
+    (0..6).for_each(|at| ftl.write(at, &[1; 512]).unwrap());
+    let faded = pages(&chip, |header| header.records == 3)[0];
+    flip(&chip, faded);
+    // The third and fourth logical blocks need the buffer blocks.
+    for at in (8..36).chain(8..36) {
+        ftl.write(at, &[2; 512]).unwrap();
+    }
+    for at in 0..6 {
+        let found = ftl.read(at, &mut [0; 512]);
+        let is_error = matches!(found, Err(FtlError::Corrupt { page, .. }) if page == faded);
+        assert!(if at == 3 { is_error } else { found == Ok(true) }, "{at}: {found:?}");
+    }
+    ftl.write(3, &[3; 512]).unwrap();
+    assert_eq!((ftl.read(3, &mut [0; 512]), ftl.check()), (Ok(true), Ok(Ok(()))));
+}
+
 /// The directory of a checkpoint fades before another one lists more blocks.
 pub fn fade_a_directory() {
     let geometry = Geometry { blocks: 96, ..CHIP.geometry };

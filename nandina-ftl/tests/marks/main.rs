@@ -140,6 +140,7 @@ fn live_with_failures<S: Subject>(subject: &mut S, profile: Profile, one_in: u64
 #[test]
 fn every_rare_branch_is_reached() {
     directed::fade_before_the_first_change();
+    directed::fade_in_a_buffer_block();
     directed::fade_a_directory();
     directed::fill_the_lists_of_trims();
     directed::fill_a_mapping();

@@ -5,8 +5,8 @@
 use nandina::blocks::TRACKED_MAX;
 use nandina::log::checkpoint::EVERY_MAX;
 use nandina::{
-    BadOption, Folds, GcPolicy, LivenessTracking, OpenError, Options, RelocationMode, System,
-    WearPolicy, plan,
+    BadOption, Eviction, Folds, GcPolicy, LivenessTracking, OpenError, Options, RelocationMode,
+    System, WearPolicy, plan,
 };
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -15,6 +15,16 @@ use super::device::{Ground, fitted};
 
 /// The fewest blocks of chips on which a checkpoint may take several of them.
 const SEVERAL: u32 = 64;
+
+/// Which changes a full write buffer writes, of a tree that has one.
+fn eviction<S: System>(options: &Options) -> Eviction {
+    let has_one = options.write_buffer > 0 && !S::DESCRIPTION.has_arena();
+    match options.write_buffer_changes.filter(|_| has_one).map(|changes| changes % 3) {
+        Some(0) => Eviction::Ibsf,
+        Some(1) => Eviction::Mb,
+        _ => Eviction::All,
+    }
+}
 
 /// Draws options for the next opening after one with `options`.
 ///
@@ -66,6 +76,9 @@ pub(super) fn changed<S: System>(
         verify: options.verify || random.random_range(0..4) == 0,
         ..Options::new(key_bytes, value_bytes)
     });
+    // Not drawn: the draws behind it stay as they were.
+    let eviction = eviction::<S>(&changed);
+    let changed = Options { eviction, ..changed };
     let planned = plan::<S>(&ground.geometry(), &ground.capabilities_seen(), &changed, 0);
     match planned {
         Err(OpenError::BadOption { reason: BadOption::CheckpointTooLarge }) => {

@@ -20,6 +20,7 @@ mod checkpoints;
 mod close;
 mod deaf;
 mod decay;
+mod evictions;
 mod faults;
 mod folds;
 mod formats;

@@ -130,6 +130,11 @@ impl Description {
     pub const fn has_write_buffer(&self) -> bool {
         !self.has_directory() && cfg!(feature = "write-buffer")
     }
+
+    /// Whether there is an [`Options::eviction`](crate::Options::eviction) to choose.
+    pub const fn has_evictions(&self) -> bool {
+        self.has_write_buffer() && !self.has_arena() && cfg!(feature = "paper-modes")
+    }
 }
 
 /// The first key of a leaf's range, and the first key past it, if there is one.

@@ -19,7 +19,7 @@ pub(crate) use chip::CHIP_PAGES_MAX;
 pub use chip::{bounded, unusable};
 pub use description::{Description, LeafRange, NodeArea, NodeRange, Nodes, Packed};
 pub(crate) use options::{CHECKPOINTS_MAX, PAGE_BUFFERS_MAX, checkpoints_refused, path_options};
-pub use options::{Folds, Options};
+pub use options::{Eviction, Folds, Options};
 pub use options_for::{Chosen, OptionsFor};
 pub use outcome::{Inserted, Removed};
 pub use plan::{Cost, Plan};

@@ -35,6 +35,39 @@ impl Folds {
     }
 }
 
+/// Which changes a full write buffer writes to the tree.
+///
+/// With each of them [`Index::flush`](crate::Index::flush) writes all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Eviction {
+    /// All of them (VMTree paper, section 4.1).
+    #[default]
+    All,
+    /// The leaf of the oldest change, with all changes of that leaf (IBSF).
+    ///
+    /// A change that replaces another one of its key is as old as that. Each change takes four
+    /// bytes more of the buffer. For comparison.
+    Ibsf,
+    /// The leaf with the most changes, with all of them; of equals, the one with the highest keys
+    /// (MB-tree).
+    ///
+    /// Each time the parents of all leaves with changes are read to find it. For comparison.
+    Mb,
+}
+
+impl Eviction {
+    /// The one that is built: without the feature `paper-modes` there is one.
+    pub(crate) const fn built(self) -> Self {
+        if cfg!(feature = "paper-modes") { self } else { Self::All }
+    }
+
+    /// Bytes that a change takes for it.
+    pub(crate) const fn change_bytes(self) -> usize {
+        if matches!(self.built(), Self::Ibsf) { 4 } else { 0 }
+    }
+}
+
 /// The most page buffers.
 pub(crate) const PAGE_BUFFERS_MAX: usize = 16;
 
@@ -146,6 +179,11 @@ pub struct Options {
     ///
     /// Then all changes are flushed. At least 1; `None` for no bound. Default: `None`.
     pub write_buffer_ticks: Option<u32>,
+    /// Which changes a full write buffer writes to the tree. Default: [`Eviction::All`].
+    ///
+    /// It counts as full with `write_buffer_changes` changes, too. For systems whose engine is the
+    /// tree; others than the default need the feature `paper-modes` of this library.
+    pub eviction: Eviction,
     /// Blocks opened from one checkpoint to the next, 1 to 12; `None` for none.
     ///
     /// With `None` there are no checkpoints. Whether there are any is written on the medium, how
@@ -257,6 +295,7 @@ impl Options {
             write_buffer: 0,
             write_buffer_changes: None,
             write_buffer_ticks: None,
+            eviction: Eviction::All,
             checkpoints: None,
             mapping_bytes: 1024,
             leaves: None,
@@ -337,6 +376,13 @@ impl Options {
     #[must_use]
     pub const fn write_buffer_ticks(mut self, ticks: u32) -> Self {
         self.write_buffer_ticks = Some(ticks);
+        self
+    }
+
+    /// Sets [`eviction`](Self#structfield.eviction).
+    #[must_use]
+    pub const fn eviction(mut self, eviction: Eviction) -> Self {
+        self.eviction = eviction;
         self
     }
 

@@ -160,8 +160,8 @@ pub enum BadOption {
     TableTooSmall,
     /// A mode that only reproduces a paper needs the feature `paper-modes`.
     ///
-    /// These are validity by search, tracked victims, moves alone, other folds than by share, and
-    /// other page buffers kept than by default.
+    /// These are validity by search, tracked victims, moves alone, other folds than by share, other
+    /// evictions than of all changes, and other page buffers kept than by default.
     PaperModesNotBuilt,
     /// Validity by search does not suit the other options or the system.
     ///
@@ -204,6 +204,8 @@ pub enum BadOption {
     ArenaBytes,
     /// RAM has room for fewer nodes than the journal changes.
     ArenaTooSmall,
+    /// The system writes its write buffer as a whole: `eviction` is for trees without a journal.
+    NoEviction,
     /// There is no page for the journal.
     JournalPages,
     /// A step of a commit has no page.
@@ -229,7 +231,7 @@ impl fmt::Display for BadOption {
                 "mapping_bytes have no room for the mappings of this index: open it with as many as before"
             }
             Self::PaperModesNotBuilt => {
-                "validity by search, tracked victims, moves alone, other folds, and other pages kept need the \
+                "validity by search, tracked victims, moves alone, other folds, other evictions, and other pages kept need the \
                  feature paper-modes of this library"
             }
             Self::NotSearched => {
@@ -244,6 +246,7 @@ impl fmt::Display for BadOption {
             Self::Checkpoints => "checkpoints must be None or 1 to 12",
             Self::CheckpointTooLarge => "no checkpoints on this chip: one does not fit in 32 blocks and an eighth of the chip, or the pages are too small",
             Self::PageBytes => "a page must have at least 40 bytes, its spare area included",
+            Self::NoEviction => "eviction is for trees without a journal, which write the whole buffer at once",
             Self::Fanout => "fanout must be at least 4",
             Self::ArenaBytes => "arena_bytes must have room for 11 nodes",
             Self::ArenaTooSmall => {

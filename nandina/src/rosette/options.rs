@@ -10,7 +10,8 @@ use super::suspects::area_bytes_min;
 use super::{Rosette, limits};
 use crate::blocks::{Blocks, GcPolicy, LivenessTracking, WearPolicy};
 use crate::engine::{
-    Folds, KEY_BYTES_MAX, Options, System, bounded, checkpoints_refused, path_options, unusable,
+    Eviction, Folds, KEY_BYTES_MAX, Options, System, bounded, checkpoints_refused, path_options,
+    unusable,
 };
 use crate::error::{BadOption, OpenError};
 use crate::flash::{Capabilities, Geometry};
@@ -184,6 +185,7 @@ fn refused(geometry: &Geometry, options: &Options) -> Option<BadOption> {
     let paper_modes = matches!(options.victims, GcPolicy::Tracked(_))
         || options.moves != RelocationMode::Together
         || options.folds != Folds::Share
+        || options.eviction != Eviction::All
         || options.keep_pages.is_some()
         || options.validity == LivenessTracking::Searched;
     if !cfg!(feature = "paper-modes") && paper_modes {

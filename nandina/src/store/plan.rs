@@ -2,7 +2,9 @@
 //!
 //! The bounds of chip operations hold for every state that an index can get into.
 
-use crate::engine::{Cost, Description, Nodes, Options, Plan, System, WorstChange, ending_cost};
+use crate::engine::{
+    Cost, Description, Eviction, Nodes, Options, Plan, System, WorstChange, ending_cost,
+};
 use crate::error::OpenError;
 use crate::flash::Flash;
 use crate::flash::{Capabilities, Geometry};
@@ -120,6 +122,11 @@ fn planned<S: Placement>(
     let inner_reads = u64::from(tree.inner_nodes) * if shared { 2 } else { 1 };
     let spanned = u64::from((budget.room_pages() - budget.reserve_pages()).div_ceil(block_pages));
     let waiting = waiting_max(geometry.page_bytes as usize, options) as u64;
+    // Where a leaf is chosen, the nodes above the pending changes are read, at most twice each.
+    let choosing = match options.eviction {
+        Eviction::All => Cost::default(),
+        _ => Cost { reads: 2 * (waiting + 1) * u64::from(tree.height), ..Cost::default() },
+    };
     let change = S::Kind::change_cost(&bounds, budget.room_pages() - budget.reserve_pages(), false);
     // The blocks for checkpoints are missing as well.
     let short_pages = budget.room_pages() + 2 * area_pages + room_to_fail(0, reserve, block_pages);
@@ -144,9 +151,9 @@ fn planned<S: Placement>(
         fits,
         open: S::Kind::open_cost(&opening),
         get: Cost { reads: tree.height.into(), programs: 0, erases: 0 },
-        change: change.and(waiting, change),
+        change: change.and(waiting, change).and(1, choosing),
         // The first change makes the reserve whole.
-        change_after_cuts: after_cuts.and(waiting, change),
+        change_after_cuts: after_cuts.and(waiting, change).and(1, choosing),
         close: S::Kind::close_cost(
             ending_cost(
                 if S::Kind::CHECKPOINTS_END_SESSIONS { (parts, false) } else { (0, has_area) },

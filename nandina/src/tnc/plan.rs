@@ -7,8 +7,8 @@ use super::room::{Means, Writing};
 use super::{Tnc, TncIndex};
 use crate::blocks::{GcPolicy, LivenessTracking, WearPolicy};
 use crate::engine::{
-    Cost, Description, KEY_BYTES_MAX, Nodes, Options, Packed, PageSharing, Plan, System, bounded,
-    checkpoints_refused, ending_cost, unusable,
+    Cost, Description, Eviction, KEY_BYTES_MAX, Nodes, Options, Packed, PageSharing, Plan, System,
+    bounded, checkpoints_refused, ending_cost, unusable,
 };
 use crate::error::{BadOption, OpenError};
 use crate::flash::{Capabilities, Flash, Geometry};
@@ -120,6 +120,9 @@ pub fn check_options<E>(
     }
     if options.write_buffer_changes == Some(0) || options.write_buffer_ticks == Some(0) {
         return bad(BadOption::WriteBufferBounds);
+    }
+    if options.eviction != Eviction::All {
+        return bad(BadOption::NoEviction);
     }
     if options.journal_pages == Some(0) {
         return bad(BadOption::JournalPages);

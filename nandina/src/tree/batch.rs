@@ -13,7 +13,7 @@
 //! Without the feature `write-buffer` a batch is empty and has no size. No change is ever pending,
 //! which is known at compile time, so the handling of pending changes takes no code.
 
-use crate::engine::Options;
+use crate::engine::{Eviction, Options};
 use core::ops::Deref;
 
 use crate::bytes::{Bits, bisect};
@@ -51,6 +51,9 @@ pub struct Waiting<'b> {
     /// Most records that the root can have, or `u32::MAX` if that is not known.
     /// What may be buffered depends on it.
     root_records: u32,
+    /// Which changes are written when it is full, and how many came before the next one.
+    #[cfg(feature = "paper-modes")]
+    evicts: (Eviction, u32),
 }
 
 /// The content of a batch where there is no write buffer.
@@ -61,9 +64,9 @@ pub const fn ram_needed(page_bytes: usize, pages: usize) -> usize {
     if IS_BUILT { page_bytes * pages } else { 0 }
 }
 
-/// Bytes that a pending change takes, besides a bit.
+/// Bytes that a pending change takes, besides a bit: key, value, and perhaps its age.
 const fn entry_bytes(options: &Options) -> usize {
-    options.key_bytes + options.value_bytes
+    options.key_bytes + options.value_bytes + options.eviction.change_bytes()
 }
 
 /// Changes of `entry_bytes` that fit in `bytes`, each with its bit.
@@ -117,6 +120,8 @@ impl<'b> Waiting<'b> {
             ticks_max: 0,
             ticks: 0,
             root_records: u32::MAX,
+            #[cfg(feature = "paper-modes")]
+            evicts: (Eviction::All, 0),
         }
     }
 
@@ -132,6 +137,8 @@ impl<'b> Waiting<'b> {
             capacity,
             changes_max: options.write_buffer_changes.unwrap_or(0),
             ticks_max: options.write_buffer_ticks.unwrap_or(0),
+            #[cfg(feature = "paper-modes")]
+            evicts: (options.eviction, 0),
             ..Self::nothing()
         }
     }
@@ -147,6 +154,17 @@ impl<'b> Waiting<'b> {
 
     pub const fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    /// Notes that the change at `at` is the youngest, if ages are known.
+    fn note_age(&mut self, at: usize) {
+        #[cfg(feature = "paper-modes")]
+        if self.eviction() == Eviction::Ibsf {
+            let (size, from) = (self.entry_bytes, self.value_end());
+            self.entries[at * size..][from..size].copy_from_slice(&self.evicts.1.to_le_bytes());
+            self.evicts.1 = self.evicts.1.wrapping_add(1);
+        }
+        let _ = at;
     }
 
     /// Whether there is room for a change of `key`.
@@ -172,7 +190,31 @@ impl<'b> Waiting<'b> {
     /// The value of the upsert at `at`, or `None` for a removal.
     pub fn value(&self, at: usize) -> Option<&[u8]> {
         let entry = &self.entries[at * self.entry_bytes..][..self.entry_bytes];
-        self.puts_at(at).then(|| &entry[self.key_bytes..])
+        self.puts_at(at).then(|| &entry[self.key_bytes..self.value_end()])
+    }
+
+    /// Which changes are written when it is full.
+    pub const fn eviction(&self) -> Eviction {
+        #[cfg(feature = "paper-modes")]
+        return self.evicts.0;
+        #[cfg(not(feature = "paper-modes"))]
+        Eviction::All
+    }
+
+    /// Where the value of a change ends: behind it is its age, if ages are known.
+    const fn value_end(&self) -> usize {
+        self.entry_bytes - self.eviction().change_bytes()
+    }
+
+    /// The position of the oldest change, if any is pending and ages are known.
+    #[cfg(feature = "paper-modes")]
+    pub fn oldest(&self) -> Option<usize> {
+        let next = self.evicts.1;
+        let age = |at: usize| {
+            let age = &self.entries[at * self.entry_bytes..][self.value_end()..self.entry_bytes];
+            age.try_into().map_or(0, |age| next.wrapping_sub(u32::from_le_bytes(age)))
+        };
+        (0..self.count).max_by_key(|&at| age(at))
     }
 
     /// The position of the change of `key` (`Ok`), or where it belongs (`Err`).
@@ -227,7 +269,7 @@ impl<'b> Batch<'b> {
     /// There must be room for it.
     pub fn take(&mut self, key: &[u8], value: Option<&[u8]>) {
         let [waiting] = self.0.as_mut_slice() else { return };
-        let size = waiting.entry_bytes;
+        let (size, value_end) = (waiting.entry_bytes, waiting.value_end());
         let at = match waiting.search(key) {
             Ok(at) => {
                 waiting.puts -= u32::from(waiting.puts_at(at));
@@ -240,12 +282,13 @@ impl<'b> Batch<'b> {
                 }
                 waiting.entries[at * size..][..waiting.key_bytes].copy_from_slice(key);
                 waiting.count += 1;
+                waiting.note_age(at);
                 at
             }
         };
         waiting.are_puts.set(at, value.is_some());
         if let Some(value) = value {
-            waiting.entries[at * size..][waiting.key_bytes..size].copy_from_slice(value);
+            waiting.entries[at * size..][waiting.key_bytes..value_end].copy_from_slice(value);
             waiting.puts += 1;
         }
     }
@@ -320,6 +363,26 @@ mod tests {
         assert!(holds(&batch, &[(1, Some(8)), (9, None)]) && batch.puts == 1);
         assert_eq!([1, 9, 9].map(|key| batch.forget(&[key])), [Some(true), Some(false), None]);
         assert_eq!((batch.len(), batch.puts), (0, 0));
+    }
+
+    #[test]
+    #[cfg(feature = "paper-modes")]
+    fn the_oldest_change_is_known_and_keeps_its_age_as_it_is_replaced() {
+        let options = Options { eviction: Eviction::Ibsf, ..Options::new(1, 1) };
+        let mut bytes = [0xA5; 25];
+        let mut batch = Batch::new(&mut bytes, &options);
+        // A key, a value, and the age.
+        assert_eq!((batch.capacity(), batch.oldest()), (4, None));
+        for key in [7, 3, 9, 7, 1] {
+            batch.take(&[key], Some(&[key]));
+        }
+        let oldest = |batch: &Batch<'_>| batch.oldest().map(|at| batch.key(at)[0]);
+        for expected in [7, 3, 9, 1] {
+            assert_eq!(oldest(&batch), Some(expected));
+            assert!(batch.value(batch.below(&[expected])) == Some(&[expected]));
+            assert_eq!(batch.forget(&[expected]), Some(true));
+        }
+        assert_eq!(oldest(&batch), None);
     }
 
     #[test]

@@ -12,6 +12,8 @@ use super::leaf_changes::Changes;
 use super::merge::{Merges, Sparse};
 use super::path::Path;
 use super::{TreeIndex, WritePolicy};
+#[cfg(feature = "paper-modes")]
+use crate::engine::Eviction;
 use crate::engine::KEY_BYTES_MAX;
 use crate::error::Fault;
 use crate::flash::Flash;
@@ -37,7 +39,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         }
         self.settle()?;
         if !self.batch.takes(key) || (value.is_some() && !self.may_wait(key)) {
-            match self.apply_waiting() {
+            match self.make_place() {
                 // A refused change must never block the removal or replacement of another record.
                 Err(error) if is_refusal(&error) => return Ok(false),
                 applied => applied?,
@@ -50,7 +52,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         self.batch.take(key, value);
         if is_new
             && self.batch.is_due()
-            && let Err(error) = self.write_all()
+            && let Err(error) = self.write_due()
         {
             // A refused change does not stay in the buffer. If this change was applied before the
             // error, the call succeeds; the next flush reports the others.
@@ -60,6 +62,33 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             }
         }
         Ok(true)
+    }
+
+    /// Makes a place for a change: all are applied, or those of one leaf.
+    fn make_place(&mut self) -> Result<(), Fault<F::Error>> {
+        #[cfg(feature = "paper-modes")]
+        if self.batch.eviction() != Eviction::All && self.batch.len() > 0 {
+            match self.evict() {
+                // A refused change must not hold up the others.
+                Err(error) if is_refusal(&error) && !self.state.is_in_doubt() => {}
+                evicted => return evicted,
+            }
+        }
+        self.apply_waiting()
+    }
+
+    /// Writes what is due when as many changes are pending as may be.
+    fn write_due(&mut self) -> Result<(), Fault<F::Error>> {
+        #[cfg(feature = "paper-modes")]
+        if self.batch.eviction() != Eviction::All {
+            self.settle()?;
+            let evicted = self.make_place();
+            if !self.state.is_in_doubt() {
+                self.write_out()?;
+            }
+            return evicted;
+        }
+        self.write_all()
     }
 
     /// Applies all pending changes.
@@ -92,7 +121,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     ///
     /// Applies as many as one write of the leaf can take, but at least one. If nodes must be merged
     /// first, returns why.
-    fn apply_to_leaf(
+    pub(super) fn apply_to_leaf(
         &mut self,
         from: usize,
         merges: &Merges,

@@ -17,6 +17,8 @@ mod cost;
 mod descend;
 mod edit;
 mod engine;
+#[cfg(feature = "paper-modes")]
+mod evict;
 mod flush;
 mod form;
 mod format;

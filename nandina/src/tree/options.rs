@@ -4,8 +4,8 @@ use super::split::Separator;
 use super::{Form, HEIGHT_MAX, Placement, WritePolicy, batch};
 use crate::blocks::{GcPolicy, LivenessTracking, TRACKED_MAX, WearPolicy};
 use crate::engine::{
-    CHECKPOINTS_MAX, CHIP_PAGES_MAX, Folds, KEY_BYTES_MAX, Options, PAGE_BUFFERS_MAX, bounded,
-    checkpoints_refused, unusable,
+    CHECKPOINTS_MAX, CHIP_PAGES_MAX, Eviction, Folds, KEY_BYTES_MAX, Options, PAGE_BUFFERS_MAX,
+    bounded, checkpoints_refused, unusable,
 };
 use crate::error::{BadOption, OpenError};
 use crate::flash::Geometry;
@@ -96,6 +96,7 @@ impl Options {
         let paper_modes = matches!(self.victims, GcPolicy::Tracked(_))
             || self.moves != RelocationMode::Together
             || self.folds != Folds::Share
+            || self.eviction != Eviction::All
             || self.keep_pages.is_some();
         if !cfg!(feature = "paper-modes") && paper_modes {
             return bad(BadOption::PaperModesNotBuilt);

@@ -20,6 +20,7 @@ mod growth;
 mod keys;
 mod model;
 mod mu_trees;
+mod page_map;
 mod rivals;
 mod runs;
 mod table2;
@@ -116,6 +117,7 @@ impl Experiments {
             model::cases(self),
             beyond::cases(self),
             table2::cases(self),
+            page_map::cases(self),
         ];
         all.into_iter().flatten().collect()
     }
@@ -133,6 +135,7 @@ impl Experiments {
         experiments.push(table2::experiment(self, &runs)?);
         experiments.push(durable::experiment(self, &runs)?);
         experiments.extend(times::experiments(self, &runs)?);
+        experiments.push(page_map::experiment(self, &runs)?);
         experiments.extend(blocks::experiments(self, &runs)?);
         experiments.push(model::experiment(self, &runs)?);
         experiments.extend(beyond::experiments(self, &runs)?);
