@@ -16,6 +16,7 @@ mod cost;
 mod counts;
 mod device;
 mod durable;
+mod evictions;
 mod growth;
 mod keys;
 mod model;
@@ -122,18 +123,23 @@ impl Experiments {
         all.into_iter().flatten().collect()
     }
 
+    fn growths(&self) -> Vec<Growth> {
+        [table2::growths(self), evictions::growths(self)].concat()
+    }
+
     /// Operations of all runs.
     pub fn total(&self) -> u64 {
-        Runs::operations(&self.cases(), &table2::growths(self))
+        Runs::operations(&self.cases(), &self.growths())
     }
 
     /// Runs everything. `progress` is called with the number of operations done since its last
     /// call.
     pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<Reproduction, LabError> {
-        let runs = Runs::run(&self.cases(), &table2::growths(self), progress)?;
+        let runs = Runs::run(&self.cases(), &self.growths(), progress)?;
         let mut experiments = counts::experiments(self, &runs)?;
         experiments.push(table2::experiment(self, &runs)?);
         experiments.push(durable::experiment(self, &runs)?);
+        experiments.push(evictions::experiment(self, &runs)?);
         experiments.extend(times::experiments(self, &runs)?);
         experiments.push(page_map::experiment(self, &runs)?);
         experiments.extend(blocks::experiments(self, &runs)?);

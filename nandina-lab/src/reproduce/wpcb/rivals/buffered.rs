@@ -97,6 +97,12 @@ pub fn mb(room: usize, pages: usize) -> Buffered<Numbered> {
     Buffered::new(OnFlash { tree, store: Numbered::with_headers() }, Victim::Fullest, 1, room)
 }
 
+/// MB-tree with room for so many changes, whose leaves are nodes of one page.
+pub fn mb_one_page(room: usize) -> Buffered<OwnPages> {
+    let tree = Tree::new(Rule::Nodes { merges: true });
+    Buffered::new(OnFlash { tree, store: OwnPages::default() }, Victim::Fullest, 0, room)
+}
+
 impl<S: Store> Buffered<S> {
     fn new(flash: OnFlash<S>, victim: Victim, above: usize, room: usize) -> Self {
         let (changes, ages, fullness) = (BTreeMap::new(), BTreeMap::new(), Fullness::default());

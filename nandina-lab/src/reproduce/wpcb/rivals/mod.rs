@@ -19,7 +19,7 @@ mod units;
 
 use super::growth::{Grown, Growth};
 use crate::LabError;
-use buffered::{LEAF_PAGES, ibsf, mb};
+use buffered::{LEAF_PAGES, ibsf, mb, mb_one_page};
 use lazy::Lazy;
 use logged::Logged;
 use model::{Model, OnFlash};
@@ -57,6 +57,8 @@ pub enum Rival {
     BftlSmall,
     /// MB-tree with leaves of up to 128 pages, so that a header is as large as a node.
     MbLarge,
+    /// MB-tree with leaves of one page, without a header.
+    MbOnePage,
     /// The tree of WPCB-tree alone, to count its divisions.
     WpcbTree,
 }
@@ -66,7 +68,7 @@ impl Rival {
     pub const DRAWN: [Self; 5] =
         [Self::Merging, Self::MuStar, Self::Ipl, Self::Dipl, Self::DiplOverFtl];
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Merging,
         Self::MuStar,
         Self::Ipl,
@@ -80,6 +82,7 @@ impl Rival {
         Self::Mb,
         Self::BftlSmall,
         Self::MbLarge,
+        Self::MbOnePage,
         Self::WpcbTree,
     ];
 
@@ -99,6 +102,7 @@ impl Rival {
             Self::Mb => "mb",
             Self::BftlSmall => "bftl-small",
             Self::MbLarge => "mb-large",
+            Self::MbOnePage => "mb-one-page",
             Self::WpcbTree => "wpcb-tree",
         }
     }
@@ -119,6 +123,7 @@ impl Rival {
             Self::Mb => "MB-tree",
             Self::BftlSmall => "BFTL, a unit as small as an entry",
             Self::MbLarge => "MB-tree, leaves of up to 128 pages",
+            Self::MbOnePage => "MB-tree, leaves of one page",
             Self::WpcbTree => "WPCB-tree, counted",
         }
     }
@@ -156,6 +161,7 @@ impl Rival {
             Self::Bftl => bftl(UNITS),
             Self::BftlSmall => bftl(2 * UNITS),
             Self::MbLarge => Box::new(mb(room, 128)),
+            Self::MbOnePage => Box::new(mb_one_page(room)),
             Self::WpcbTree => {
                 Box::new(OnFlash { tree: Tree::new(Rule::Ascending), store: OwnPages::default() })
             }
