@@ -27,6 +27,9 @@ pub struct Settings {
     /// (the leaf with the most changes), the rules of IBSF and MB-tree
     #[arg(long, default_value = "all", value_parser = eviction)]
     eviction: Eviction,
+    /// Removals merge and rotate nodes that are less than half full, as in a textbook's B-tree
+    #[arg(long)]
+    rebalance: bool,
     /// How garbage collection chooses a block: fewest (valid pages), cost-benefit, sampled:N,
     /// the best of N that are drawn at random, or tracked:N, the μ-Tree paper's bounded bookkeeping
     /// of N blocks
@@ -74,7 +77,8 @@ impl Settings {
             let what = "--eviction is for a write buffer: add --write-buffer PAGES or leave it out";
             return Err(LabError(what.into()));
         }
-        let given: [Given; 7] = [
+        let given: [Given; 8] = [
+            ("--rebalance", self.rebalance, Description::has_rebalancing),
             ("--eviction", self.eviction != Eviction::All, Description::has_evictions),
             ("--victims", self.victims != GcPolicy::Fewest, Description::collects),
             ("--arena-bytes", self.arena_bytes.is_some(), |system| system.has_arena()),
@@ -99,6 +103,7 @@ impl Settings {
             write_buffer: self.write_buffer,
             write_buffer_changes: self.write_buffer_changes,
             eviction: self.eviction,
+            rebalances: self.rebalance,
             victims: self.victims,
             validity: self.validity,
             checkpoints: self.checkpoints,

@@ -140,6 +140,9 @@ fn settings(options: &Options, idle_steps: bool) -> String {
         let each = each.unwrap_or_default();
         settings.push(format!("a write buffer of {write_buffer} pages{each}{evicts}"));
     }
+    if options.rebalances {
+        settings.push("removals that merge and rotate nodes".into());
+    }
     if let Some(every) = checkpoints {
         settings.push(format!("a checkpoint every {every} blocks"));
     }

@@ -47,6 +47,7 @@ mod plan;
 mod power;
 mod promise;
 mod ranges;
+mod rebalancing;
 mod reserve;
 mod rollback;
 mod rosette;

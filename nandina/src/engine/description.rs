@@ -135,6 +135,11 @@ impl Description {
     pub const fn has_evictions(&self) -> bool {
         self.has_write_buffer() && !self.has_arena() && cfg!(feature = "paper-modes")
     }
+
+    /// Whether [`Options::rebalances`](crate::Options::rebalances) can be set.
+    pub const fn has_rebalancing(&self) -> bool {
+        !self.collects() && cfg!(feature = "paper-modes")
+    }
 }
 
 /// The first key of a leaf's range, and the first key past it, if there is one.

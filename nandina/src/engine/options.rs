@@ -46,8 +46,8 @@ pub enum Eviction {
     All,
     /// The leaf of the oldest change, with all changes of that leaf (IBSF).
     ///
-    /// A change that replaces another one of its key is as old as that. Each change takes four
-    /// bytes more of the buffer. For comparison.
+    /// A change that replaces another one of its key is as old as that. Each change has four
+    /// bytes more in the buffer. For comparison.
     Ibsf,
     /// The leaf with the most changes, with all of them; of equals, the one with the highest keys
     /// (MB-tree).
@@ -238,6 +238,12 @@ pub struct Options {
     /// For systems that have a table of mappings. Default: [`Folds::Share`]; others need the
     /// feature `paper-modes` of this library.
     pub folds: Folds,
+    /// Removals merge and rotate nodes that are less than half full. Default: they merge none.
+    ///
+    /// For systems that replace nodes in place, without a write buffer; it needs the feature
+    /// `paper-modes` of this library. For comparison: a removal writes up to three pages a level,
+    /// by default one page (WPCB-tree paper, sections 4.2 and 5).
+    pub rebalances: bool,
     /// Page buffers keep their pages from one operation to the next.
     ///
     /// This helps the root above all. `None` for the system's default: systems that write every
@@ -300,6 +306,7 @@ impl Options {
             mapping_bytes: 1024,
             leaves: None,
             folds: Folds::Share,
+            rebalances: false,
             keep_pages: None,
             verify: false,
             fanout: None,
@@ -411,6 +418,13 @@ impl Options {
     #[must_use]
     pub const fn folds(mut self, folds: Folds) -> Self {
         self.folds = folds;
+        self
+    }
+
+    /// Sets [`rebalances`](Self#structfield.rebalances).
+    #[must_use]
+    pub const fn rebalances(mut self) -> Self {
+        self.rebalances = true;
         self
     }
 

@@ -161,7 +161,8 @@ pub enum BadOption {
     /// A mode that only reproduces a paper needs the feature `paper-modes`.
     ///
     /// These are validity by search, tracked victims, moves alone, other folds than by share, other
-    /// evictions than of all changes, and other page buffers kept than by default.
+    /// evictions than of all changes, removals that rebalance, and other page buffers kept than by
+    /// default.
     PaperModesNotBuilt,
     /// Validity by search does not suit the other options or the system.
     ///
@@ -206,6 +207,8 @@ pub enum BadOption {
     ArenaTooSmall,
     /// The system writes its write buffer as a whole: `eviction` is for trees without a journal.
     NoEviction,
+    /// Removals rebalance only nodes that are replaced in place, without a write buffer.
+    NoRebalancing,
     /// There is no page for the journal.
     JournalPages,
     /// A step of a commit has no page.
@@ -231,7 +234,7 @@ impl fmt::Display for BadOption {
                 "mapping_bytes have no room for the mappings of this index: open it with as many as before"
             }
             Self::PaperModesNotBuilt => {
-                "validity by search, tracked victims, moves alone, other folds, other evictions, and other pages kept need the \
+                "validity by search, tracked victims, moves alone, other folds, other evictions, removals that rebalance, and other pages kept need the \
                  feature paper-modes of this library"
             }
             Self::NotSearched => {
@@ -247,6 +250,7 @@ impl fmt::Display for BadOption {
             Self::CheckpointTooLarge => "no checkpoints on this chip: one does not fit in 32 blocks and an eighth of the chip, or the pages are too small",
             Self::PageBytes => "a page must have at least 40 bytes, its spare area included",
             Self::NoEviction => "eviction is for trees without a journal, which write the whole buffer at once",
+            Self::NoRebalancing => "rebalances is for nodes that are replaced in place, without a write_buffer",
             Self::Fanout => "fanout must be at least 4",
             Self::ArenaBytes => "arena_bytes must have room for 11 nodes",
             Self::ArenaTooSmall => {

@@ -53,9 +53,9 @@ impl<F: Flash> Log<'_, F> {
         self.blocks.set_beside(self.open.parked().map(|(block, _)| block));
     }
 
-    /// Uses `block` for something else if it was erased ahead of need. Returns whether it was.
+    /// Uses `block` for something else if it was erased ahead of need.
     ///
-    /// If so, it is still erased.
+    /// Returns whether it was. If so, it is still erased.
     pub fn take_ready(&mut self, block: BlockNumber) -> bool {
         let is_ready = self.open.ready() == block;
         if is_ready {

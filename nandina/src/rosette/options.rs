@@ -186,6 +186,7 @@ fn refused(geometry: &Geometry, options: &Options) -> Option<BadOption> {
         || options.moves != RelocationMode::Together
         || options.folds != Folds::Share
         || options.eviction != Eviction::All
+        || options.rebalances
         || options.keep_pages.is_some()
         || options.validity == LivenessTracking::Searched;
     if !cfg!(feature = "paper-modes") && paper_modes {

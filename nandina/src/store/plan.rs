@@ -127,6 +127,10 @@ fn planned<S: Placement>(
         Eviction::All => Cost::default(),
         _ => Cost { reads: 2 * (waiting + 1) * u64::from(tree.height), ..Cost::default() },
     };
+    // A removal that rebalances descends six times for each level, and writes three pages of it.
+    let levels = if options.rebalances { u64::from(tree.height) } else { 0 };
+    let descents = 12 * u64::from(tree.height);
+    let balancing = Cost { reads: levels * (descents + 6), programs: 3 * levels, erases: 0 };
     let change = S::Kind::change_cost(&bounds, budget.room_pages() - budget.reserve_pages(), false);
     // The blocks for checkpoints are missing as well.
     let short_pages = budget.room_pages() + 2 * area_pages + room_to_fail(0, reserve, block_pages);
@@ -151,9 +155,9 @@ fn planned<S: Placement>(
         fits,
         open: S::Kind::open_cost(&opening),
         get: Cost { reads: tree.height.into(), programs: 0, erases: 0 },
-        change: change.and(waiting, change).and(1, choosing),
+        change: change.and(waiting, change).and(1, choosing).and(1, balancing),
         // The first change makes the reserve whole.
-        change_after_cuts: after_cuts.and(waiting, change).and(1, choosing),
+        change_after_cuts: after_cuts.and(waiting, change).and(1, choosing).and(1, balancing),
         close: S::Kind::close_cost(
             ending_cost(
                 if S::Kind::CHECKPOINTS_END_SESSIONS { (parts, false) } else { (0, has_area) },

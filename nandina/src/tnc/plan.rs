@@ -124,6 +124,9 @@ pub fn check_options<E>(
     if options.eviction != Eviction::All {
         return bad(BadOption::NoEviction);
     }
+    if options.rebalances {
+        return bad(BadOption::NoRebalancing);
+    }
     if options.journal_pages == Some(0) {
         return bad(BadOption::JournalPages);
     }

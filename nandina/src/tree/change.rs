@@ -174,6 +174,10 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         loop {
             self.make_room(core::mem::take(&mut first))?;
             if let Step::Done(found) = self.try_remove_now(key)? {
+                #[cfg(feature = "paper-modes")]
+                if found && self.rebalances {
+                    self.rebalance(key)?;
+                }
                 return Ok(if found { Removed::Found } else { Removed::Absent });
             }
         }

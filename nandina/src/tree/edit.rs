@@ -26,6 +26,9 @@ pub enum Edit<'k> {
     Split,
     /// The node takes in its upper neighbour.
     Merge(Upper),
+    /// The node and its upper neighbour get half of the records of both.
+    #[cfg(feature = "paper-modes")]
+    Rotate(Rotation),
     /// All pending changes of a leaf.
     Batch(&'k Changes<'k>),
 }
@@ -47,6 +50,16 @@ pub struct Upper {
     pub count: u16,
     /// Lowest level of the nodes in its page.
     pub lowest: u8,
+}
+
+/// How two neighbours are rotated.
+#[cfg(feature = "paper-modes")]
+#[derive(Clone, Copy)]
+pub struct Rotation {
+    /// The upper one.
+    pub upper: Upper,
+    /// Whether the lower one gets records of it, and does not give it some.
+    pub lower_gains: bool,
 }
 
 impl Upper {

@@ -224,7 +224,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     ///
     /// The lower of the keys in the separator leads to the node.
     #[inline(never)]
-    fn merge_with(&mut self, level: u8, upper: Upper) -> Result<(), Fault<F::Error>> {
+    pub(super) fn merge_with(&mut self, level: u8, upper: Upper) -> Result<(), Fault<F::Error>> {
         let (mut path, before) = (Path::new(), self.state.height());
         self.with_separator(|tree, keys| tree.descend_to_change(&mut path, keys.low(), level))?;
         self.rewrite(&mut path, level, &Edit::Merge(upper), self.state.records(), None)?;

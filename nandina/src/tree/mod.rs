@@ -32,6 +32,8 @@ mod path;
 mod placement;
 mod promise;
 mod range;
+#[cfg(feature = "paper-modes")]
+mod rebalance;
 #[cfg(feature = "checkpoints")]
 mod replaced;
 mod rewrite;
@@ -93,6 +95,9 @@ pub struct TreeIndex<'b, F, S: Placement> {
     pub(crate) torn: TornPages,
     page_limits: PageLimits,
     pub(crate) folding: Folds,
+    /// Whether removals merge and rotate nodes.
+    #[cfg(feature = "paper-modes")]
+    rebalances: bool,
     collector: Collector,
 }
 

@@ -100,6 +100,8 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
             torn: TornPages::new(),
             page_limits: PageLimits::new(options.moves),
             folding: options.folds,
+            #[cfg(feature = "paper-modes")]
+            rebalances: options.rebalances,
             collector: Collector::default(),
         }
     }

@@ -97,9 +97,13 @@ impl Options {
             || self.moves != RelocationMode::Together
             || self.folds != Folds::Share
             || self.eviction != Eviction::All
+            || self.rebalances
             || self.keep_pages.is_some();
         if !cfg!(feature = "paper-modes") && paper_modes {
             return bad(BadOption::PaperModesNotBuilt);
+        }
+        if self.rebalances && (<S::Kind as Kind>::UPDATES.collects() || self.write_buffer > 0) {
+            return bad(BadOption::NoRebalancing);
         }
         if self.mapping_bytes > MAPPING_BYTES_MAX {
             return bad(BadOption::MappingBytes);

@@ -4,6 +4,8 @@
 //! the bottom up. At each level it changes the node in its working buffer, has the store write it,
 //! and passes the new pointer to the parent. The root is written last and commits.
 
+#[cfg(feature = "paper-modes")]
+use super::edit::Rotation;
 use super::edit::{Edit, Emptying, Upper};
 use super::path::Path;
 use super::split::{Record, Separator};
@@ -24,6 +26,9 @@ enum Child {
     },
     /// The child is at this pointer and has taken in its upper neighbour.
     Merged(u32),
+    /// The child stays, and its upper neighbour is at this pointer now.
+    #[cfg(feature = "paper-modes")]
+    Rotated(u32),
     Gone,
 }
 
@@ -50,6 +55,14 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         loop {
             self.load_working(path, level)?;
             let divided = self.edit_node(path, level, edit, child)?;
+            #[cfg(feature = "paper-modes")]
+            if let Edit::Rotate(rotation) = edit
+                && level == start
+            {
+                child = Some(self.put_rotated(path.page(level), level, rotation, records)?);
+                level += 1;
+                continue;
+            }
             if let Edit::Batch(changes) = edit
                 && batch::IS_BUILT
             {
@@ -244,6 +257,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 return self.split(level, count.div_ceil(2), None, separator);
             }
             Edit::Merge(upper) => self.take_in(level, upper, separator.high())?,
+            #[cfg(feature = "paper-modes")]
+            Edit::Rotate(rotation) => self.shift(level, rotation.upper, separator)?,
             Edit::Batch(changes) if batch::IS_BUILT => {
                 return self.edit_leaf(changes, right_edge, separator);
             }
@@ -300,6 +315,13 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 // Both changes go into one program.
                 node.make_whole();
             }
+            #[cfg(feature = "paper-modes")]
+            Child::Rotated(_) if slot + 1 >= node.count() => return Err(fault),
+            #[cfg(feature = "paper-modes")]
+            Child::Rotated(pointer) => {
+                node.set_payload(slot + 1, &pointer.to_le_bytes());
+                node.set_key(slot + 1, separator.high());
+            }
             Child::Split { left, right } => {
                 node.set_payload(slot, &left.to_le_bytes());
                 if S::SPLITS.trims() && separator.high() <= node.as_node().key(0) {
@@ -314,6 +336,33 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             }
         }
         Ok(false)
+    }
+
+    /// Writes two nodes that were rotated, the upper one in the spare buffer to a free page.
+    ///
+    /// Until the parent is written, reads trim what the lower one has gained, and the former upper
+    /// node counts.
+    #[cfg(feature = "paper-modes")]
+    fn put_rotated(
+        &mut self,
+        name: u32,
+        level: u8,
+        rotation: &Rotation,
+        records: u32,
+    ) -> Result<Child, Fault<F::Error>> {
+        let (node, left, right) = (self.level(level), self.working(level), self.spare(level));
+        let halves = Halves { name, left, right };
+        let (_, upper) = self.place.write_halves(&mut self.space, node, halves, records)?;
+        if rotation.lower_gains {
+            let origin = Origin { name: Some(name), leave: true };
+            self.place.write(&mut self.space, node, origin, records)?;
+        } else {
+            // The buffer still counts as the page on the chip, trimmed.
+            self.space.log.frames.hold(left, PageNumber(self.space.current_page(name)));
+        }
+        self.space.retire(PageNumber(rotation.upper.page));
+        self.space.forget_address(rotation.upper.page);
+        Ok(Child::Rotated(upper))
     }
 
     #[inline(never)]

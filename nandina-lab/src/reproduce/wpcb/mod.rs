@@ -22,6 +22,7 @@ mod keys;
 mod model;
 mod mu_trees;
 mod page_map;
+mod rebalancing;
 mod rivals;
 mod runs;
 mod table2;
@@ -119,6 +120,7 @@ impl Experiments {
             beyond::cases(self),
             table2::cases(self),
             page_map::cases(self),
+            rebalancing::cases(self),
         ];
         all.into_iter().flatten().collect()
     }
@@ -142,6 +144,7 @@ impl Experiments {
         experiments.push(evictions::experiment(self, &runs)?);
         experiments.extend(times::experiments(self, &runs)?);
         experiments.push(page_map::experiment(self, &runs)?);
+        experiments.push(rebalancing::experiment(self, &runs)?);
         experiments.extend(blocks::experiments(self, &runs)?);
         experiments.push(model::experiment(self, &runs)?);
         experiments.extend(beyond::experiments(self, &runs)?);

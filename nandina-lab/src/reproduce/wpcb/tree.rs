@@ -13,12 +13,18 @@ use crate::systems::visit;
 
 /// Runs the index.
 pub fn grow(growth: &Growth, progress: &(dyn Fn(u64) + Sync)) -> Result<Grown, LabError> {
-    visit(growth.system, Grow { growth, progress })
+    let rebalances = growth.system == REBALANCING;
+    let system = if rebalances { "btree" } else { growth.system };
+    visit(system, Grow { growth, rebalances, progress })
         .unwrap_or_else(|| Err(LabError::no_system(growth.system)))
 }
 
+/// The B-tree of the library whose removals merge and rotate nodes.
+pub const REBALANCING: &str = "btree-rebalancing";
+
 struct Grow<'g> {
     growth: &'g Growth,
+    rebalances: bool,
     progress: &'g (dyn Fn(u64) + Sync),
 }
 
@@ -94,7 +100,7 @@ impl Grow<'_> {
         let Growth { records, per_cent, order, seed, then_removes, block_pages, .. } = *self.growth;
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let mut device = Device::new(blocks_for(records, block_pages), block_pages);
-        let options = Options::new(4, 4);
+        let options = Options { rebalances: self.rebalances, ..Options::new(4, 4) };
         let mut ram = vec![0; ram_needed::<S>(&nandina::flash::Flash::geometry(&device), &options)];
         let mut index =
             Index::<_, S>::format(&mut device, &options, &mut ram).map_err(|error| text(&error))?;
@@ -139,8 +145,8 @@ impl Grow<'_> {
                 writes_of_each(&removed.events).filter(|&writes| writes > 1).count() as u64;
             removals = Some(removed);
         }
-        // Removals take no new page.
-        let (most_blocks, raw) = (blocks, None);
+        // A rotation takes a new page for a moment; other removals take none.
+        let (most_blocks, raw) = (index.flash().pages().div_ceil(block_pages), None);
         Ok(Grown {
             format,
             inserts,
