@@ -173,7 +173,8 @@ fn write(chip: &mut Chip, memory: &mut Memory, written: &[u32]) -> Host {
 fn the_papers_figures_are_the_same_over_the_page_map() {
     let full = [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
     let figure_6: Vec<u32> = [1, 0, 1].into_iter().chain(full).chain([16]).collect();
-    let cases: [(&[u32], &[u32], (u64, u64, u64)); 3] = [
+    type Written<'a> = &'a [u32];
+    let cases: [(Written<'_>, Written<'_>, (u64, u64, u64)); 3] = [
         // Figure 5: blocks 1, 3, 0, 4, and 1 again.
         (&[7, 14, 3, 17, 6], &[], (0, 0, 0)),
         // Figure 6: the victim is that of block 0, and its newest pages are written in order.
@@ -196,8 +197,7 @@ fn the_papers_figures_are_the_same_over_the_page_map() {
         assert_eq!((found, moved), (done, newest), "{written:?}");
         let all = pages(&mut chip);
         let host_pages = all.iter().filter(|(_, header, _)| header.records < memory.logical_pages);
-        let (buffered, below): (Vec<_>, Vec<_>) =
-            host_pages.map(|it| it.1).partition(|header| is_buffered(header));
+        let (buffered, below): (Vec<_>, Vec<_>) = host_pages.map(|it| it.1).partition(is_buffered);
         // Figure 7's block was not erased yet.
         let buffered: Vec<u32> = buffered.iter().map(|it| it.records).collect();
         let below: Vec<u32> = below.iter().map(|it| it.records).collect();
@@ -214,9 +214,8 @@ fn a_page_is_read_once_and_a_mount_reads_only() {
         let (mut chip, mut host) = (begun.chip, begun.host);
         memory.with(&mut chip, false, |ftl| host.verify(ftl, "a mount")).unwrap();
         let before = chip.counters();
-        memory
-            .with(&mut chip, false, |ftl| Ok(assert_eq!(ftl.buffer_blocks().count(), 0)))
-            .unwrap();
+        let blocks = memory.with(&mut chip, false, |ftl| Ok(ftl.buffer_blocks().count())).unwrap();
+        assert_eq!(blocks, 0);
         let mount = chip.counters().reads - before.reads;
         memory.with(&mut chip, false, |ftl| host.verify(ftl, "all")).unwrap();
         let held = host.pages.iter().filter(|page| page.is_some()).count() as u64;

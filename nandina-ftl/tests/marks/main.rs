@@ -79,18 +79,34 @@ fn fade<S: Subject>(subject: &mut S, begun: &Start<S::Host>, row: u32, name: &st
     }
 }
 
-/// What every FTL lives through.
-fn live_through<S: Subject>(subject: &mut S, profile: Profile, one_in: u64, name: &str) {
+/// Whether more cases are run: with full effort, or until each mark of that kind of FTL is reached.
+fn goes_on(kind: &str) -> bool {
+    let reached: Vec<_> = REACHED.among(NAMES).collect();
+    is_full() || NAMES.iter().any(|name| name.starts_with(kind) && !reached.contains(name))
+}
+
+/// What every FTL of a kind lives through.
+fn live_through<S: Subject>(subject: &mut S, profile: Profile, kind: &str, name: &str) {
+    let one_in = one_in();
     for pages in [0, 1] {
+        if !goes_on(kind) {
+            return;
+        }
         let begun = start(profile, subject, 11, unstable(pages));
         cut(subject, &begun, pages, one_in, name);
         cut_format(subject, &begun, name);
         fade(subject, &begun, 1, name);
         fade(subject, &begun, 2, name);
+        if !goes_on(kind) {
+            return;
+        }
         for seed in 0..if is_full() { 60 } else { 6 } {
             let mut begun = start(profile, subject, 100 + seed, unstable(pages));
             tear_last(subject, &mut begun, seed, name);
             cut_what_settles(subject, begun, name);
+        }
+        if !goes_on(kind) {
+            return;
         }
         let rounds = |quick| if is_full() { 2000 } else { quick };
         let mut full = start(profile, subject, 5, unstable(pages));
@@ -123,18 +139,29 @@ fn cut_while_pages_are_new<S: Subject>(subject: &mut S, profile: Profile, seeds:
 }
 
 /// What it lives through on a chip whose blocks fail.
-fn live_with_failures<S: Subject>(subject: &mut S, profile: Profile, one_in: u64, name: &str) {
+fn live_with_failures<S: Subject>(subject: &mut S, profile: Profile, kind: &str, name: &str) {
+    if !goes_on(kind) {
+        return;
+    }
     let failing = Faults { program_failures: 300, erase_failures: 200, ..unstable(1) };
     for seed in 0..if is_full() { 60 } else { 20 } {
         live(subject, (profile, seed, failing), (20, 80), name);
         live(subject, (profile, seed, Faults { device_errors: 300, ..failing }), (20, 80), name);
     }
+    if !goes_on(kind) {
+        return;
+    }
     cut_while_blocks_fail(subject, profile, 0..if is_full() { 240 } else { 12 }, name);
     for seed in 0..4 {
         let mut begun = start(profile, subject, 40 + seed, unstable(1));
         begun.chip.set_faults(failing);
-        cut(subject, &begun, 1, 4 * one_in, name);
+        cut(subject, &begun, 1, 4 * one_in(), name);
     }
+}
+
+/// Of the operations of a session, one in so many is cut.
+fn one_in() -> u64 {
+    if is_full() { 3 } else { 31 }
 }
 
 #[test]
@@ -152,13 +179,20 @@ fn every_rare_branch_is_reached() {
     directed::fail_beside_a_checkpoint();
     directed::fail_first_programs();
 
-    let one_in = if is_full() { 3 } else { 31 };
+    let befores = [7, 23, 41];
+    let fast = Fast { log_blocks: 3, sequential: SequentialRule::FirstPage };
+    unmarked::hybrid::live("fast", fast, &chips::FAILING, befores);
+    let transit = Transit { over: Block, buffer: Buffer::as_printed(2) };
+    unmarked::hybrid::live("transit", transit, &chips::FAILING, befores);
+    unmarked::page::live(chips::FAILING, befores);
+
+    let (of_ftl, of_hybrid, of_logged) = ("ftl: ", "hybrid: ", "logged: ");
     for name in ["page", "compact"] {
         for apart in [false, true] {
             let memory = &mut ftl::Memory::by(apart, &CHIP, name);
-            live_through(memory, CHIP, one_in, name);
+            live_through(memory, CHIP, of_ftl, name);
             let memory = &mut ftl::Memory::by(apart, &chips::FAILING, name);
-            live_with_failures(memory, chips::FAILING, one_in, name);
+            live_with_failures(memory, chips::FAILING, of_ftl, name);
         }
     }
     // Below a transit buffer.
@@ -169,58 +203,56 @@ fn every_rare_branch_is_reached() {
         };
         let (profile, failing) = (more(CHIP), more(chips::FAILING));
         let memory = &mut ftl::Memory::behind(buffer, seed == 1, &profile, "page");
-        live_through(memory, profile, one_in, "below a buffer");
+        live_through(memory, profile, of_ftl, "below a buffer");
         let memory = &mut ftl::Memory::behind(buffer, seed == 1, &failing, "page");
-        live_with_failures(memory, failing, one_in, "below a buffer");
+        live_with_failures(memory, failing, of_ftl, "below a buffer");
     }
     // Beside a checkpoint, with requests, and with sessions that end.
     for (name, seed) in [("compact", 1), ("vet", 2), ("emt", 3)] {
         let geometry = Geometry { blocks: CHIP.geometry.blocks + 16, ..CHIP.geometry };
         for profile in [Profile { geometry, ..CHIP }, Profile { geometry, ..chips::FAILING }] {
+            if !goes_on(of_ftl) {
+                break;
+            }
             let memory = &mut ftl::Memory::by(seed % 2 == 0, &profile, name);
             memory.logical_pages -= 5 * geometry.pages_per_block;
             (memory.checkpoints, memory.requests, memory.closes) = (24, 4, seed == 1);
             let begun = start(profile, memory, 30 + seed, unstable(1));
-            cut(memory, &begun, 1, one_in, name);
+            cut(memory, &begun, 1, one_in(), name);
             let failing = Faults { program_failures: 300, erase_failures: 200, ..unstable(1) };
             for seed in 0..6 {
                 live(memory, (profile, seed, failing), (20, 80), name);
             }
         }
     }
-    for which in hybrid::kinds::ALL {
+    // Those with more mechanisms first.
+    for which in hybrid::kinds::ALL.into_iter().rev() {
         let name = format!("{which:?}");
         let memory = &mut hybrid::host::Memory::new(&CHIP, which);
-        live_through(memory, CHIP, one_in, &name);
+        live_through(memory, CHIP, of_hybrid, &name);
         let memory = &mut hybrid::host::Memory::new(&chips::FAILING, which);
-        live_with_failures(memory, chips::FAILING, one_in, &name);
+        live_with_failures(memory, chips::FAILING, of_hybrid, &name);
     }
-    let befores = [7, 23, 41];
-    let fast = Fast { log_blocks: 3, sequential: SequentialRule::FirstPage };
-    unmarked::hybrid::live("fast", fast, &chips::FAILING, befores);
-    let transit = Transit { over: Block, buffer: Buffer::as_printed(2) };
-    unmarked::hybrid::live("transit", transit, &chips::FAILING, befores);
-    unmarked::page::live(chips::FAILING, befores);
     for scheme in logged::kinds::SCHEMES {
         let name = format!("{scheme:?}");
-        for profile in logged::kinds::CHIPS {
-            let memory = &mut logged::host::Memory::new(&profile, scheme);
-            live_through(memory, profile, one_in, &name);
-        }
-        let within: Within = |_, numbers| if numbers.below(3) == 0 { 120 } else { 9 };
-        for seed in 0..24 {
-            let profile = logged::kinds::CHIPS[seed as usize % 3];
-            let memory = &mut logged::host::Memory::new(&profile, scheme);
-            let begun = start(profile, memory, 100 + seed, unstable(1 + seed as u32 % 2));
-            cut_in_a_row(memory, begun, within, 200, &name);
-        }
-        for profile in logged::kinds::CHIPS {
-            let memory = &mut logged::host::Memory::new(&profile, scheme);
-            cut_while_pages_are_new(memory, profile, 40, &name);
-        }
         let failing = logged::kinds::FAILING;
         let memory = &mut logged::host::Memory::new(&failing, scheme);
-        live_with_failures(memory, failing, one_in, &name);
+        live_with_failures(memory, failing, of_logged, &name);
+        let within: Within = |_, numbers| if numbers.below(3) == 0 { 120 } else { 9 };
+        for (seed, profile) in (0..24).zip(logged::kinds::CHIPS.into_iter().cycle()) {
+            if goes_on(of_logged) {
+                let memory = &mut logged::host::Memory::new(&profile, scheme);
+                let begun = start(profile, memory, 100 + seed, unstable(1 + seed as u32 % 2));
+                cut_in_a_row(memory, begun, within, 200, &name);
+            }
+        }
+        for profile in logged::kinds::CHIPS {
+            let memory = &mut logged::host::Memory::new(&profile, scheme);
+            if goes_on(of_logged) {
+                cut_while_pages_are_new(memory, profile, 40, &name);
+            }
+            live_through(memory, profile, of_logged, &name);
+        }
     }
 
     let reached: Vec<_> = REACHED.among(NAMES).collect();

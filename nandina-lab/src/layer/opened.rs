@@ -36,6 +36,7 @@ impl Room {
 pub type OnFtl<'d, C = Chip> = Disk<Pages<'d, C>>;
 
 /// The logical pages of any FTL, whose errors are those of a chip.
+#[allow(clippy::large_enum_variant, reason = "debug builds watch the blocks of an FTL")]
 pub enum Pages<'d, C> {
     /// By a mapping.
     Mapped(Ftl<'d, &'d mut C, Box<dyn Mapping + 'd>>),
