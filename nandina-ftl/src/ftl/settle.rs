@@ -108,7 +108,15 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 return Err(FtlError::NoRoom);
             }
         }
+        // Behind a page in a buffer block the other two are listed only if they are not blank.
+        let are_two = self.beside.iter().all(Option::is_some);
         for other in [self.incomplete].into_iter().chain(self.beside).flatten() {
+            if are_two
+                && Some(other) != self.incomplete
+                && !self.may_end_torn(other, (None, number))?
+            {
+                continue;
+            }
             let suspect = Suspect { block: other.0, from: number, to: self.log.sequence() };
             if suspects.has(other) || other == block {
                 continue;
@@ -121,7 +129,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         if let Some(from) = self.buffered_from {
             for other in self.log.blocks.all() {
                 let is_listed = suspects.all().iter().any(|suspect| suspect.block == other.0);
-                if is_listed || other == block || !self.may_end_torn(other, (from, number))? {
+                if is_listed || other == block || !self.may_end_torn(other, (Some(from), number))? {
                     continue;
                 }
                 // It is not erased before what it may show is excluded.

@@ -112,8 +112,8 @@ pub(super) fn page_bytes_min(block_pages: u32) -> usize {
     4 + SUSPECT_BYTES * suspects_max(block_pages)
 }
 
-/// Suspects beyond these where there is a transit buffer: two more open blocks.
-pub(super) const SUSPECTS_OF_BUFFER: usize = 2;
+/// Suspects beyond these where there is a transit buffer: a buffer block.
+pub(super) const SUSPECTS_OF_BUFFER: usize = 1;
 
 /// The most blocks with valid pages that may hold a torn page.
 ///

@@ -139,14 +139,15 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         Ok(false)
     }
 
-    /// Whether a block was a buffer block of the session before, and may end in a torn page.
+    /// Whether a block may end in a torn page.
     ///
-    /// The newest page that counts has the number `newest`, the session began with `from`. Cost: two
-    /// reads for most blocks; else one for each page, and [`LOOKS`].
+    /// The newest page that counts has the number `newest`. If `from` is given, the block must have
+    /// been a buffer block of the session that began with that number. Cost: two reads for most
+    /// blocks; else one for each page, and [`LOOKS`].
     pub(super) fn may_end_torn(
         &mut self,
         block: BlockNumber,
-        (from, newest): (u64, u64),
+        (from, newest): (Option<u64>, u64),
     ) -> Result<bool, Fault<F::Error>> {
         let block_pages = self.log.block_pages();
         let (mut next, mut last) = (0, None);
@@ -157,12 +158,13 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 continue;
             }
             // A full block has no torn page, and another one was no buffer block.
-            if place + 1 == block_pages || before_of(&header).is_none() {
+            let is_meant = from.is_none() || before_of(&header).is_some();
+            if place + 1 == block_pages || !is_meant {
                 return Ok(false);
             }
             (next, last) = (place + 1, Some(header.sequence));
         }
-        if last.is_none_or(|last| last < from) {
+        if last.is_none_or(|last| from.is_some_and(|from| last < from)) {
             return Ok(false);
         }
         let page = self.log.page_at(block, next);
@@ -231,6 +233,10 @@ impl<'b, F: Flash, M: Mapping> Below<'b> for Ftl<'b, F, M> {
         self.log.frames.forget(0);
         self.log.frames.bytes_mut(0)[..bytes.len()].copy_from_slice(bytes);
         let label = buffered_label(logical, before);
+        debug_assert!(self.anchors.buffered.has(block), "a page goes to another block");
+        if place > 0 {
+            self.log.note_next(block, place);
+        }
         let programmed = self.log.program_at(block, place, Source::Frame(0), label)?;
         self.log.frames.release(0);
         if programmed {

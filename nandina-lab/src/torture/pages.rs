@@ -556,7 +556,12 @@ mod tests {
 
     #[test]
     fn swarms_over_the_pages_of_each_ftl_lose_nothing() {
-        let buffered = ["ftl:block with 3 buffer blocks", "ftl:fast with 2 buffer blocks"];
+        let buffered = [
+            "ftl:block with 3 buffer blocks",
+            "ftl:fast with 2 buffer blocks",
+            "ftl:page with 3 buffer blocks",
+            "ftl:compact with 2 buffer blocks as printed",
+        ];
         let alone = ["ftl:page", "ftl:compact", "ftl:block", "ftl:bast", "ftl:fast"];
         let run = CutRun { hardships: Hardships::ALL, ..CutRun::SMALL };
         let kinds = alone.map(|name| (name, 4_000, 60)).into_iter();

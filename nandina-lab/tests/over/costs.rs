@@ -51,8 +51,12 @@ fn chip_operations_below_an_ftl_are_as_pinned() {
     let mut table = String::new();
     let names =
         ["ftl:page", "ftl:compact", "ftl:block", "ftl:bast", "ftl:fast", "ftl:ipl", "ftl:dipl"];
-    for name in names {
-        for system in ["btree", "wpcb", "vm"] {
+    let buffered = ["ftl:page with 3 buffer blocks", "ftl:page with 3 buffer blocks as printed"];
+    for name in names.into_iter().chain(buffered) {
+        // Behind a buffer the chip is too small for vm.
+        let systems = ["btree", "wpcb", "vm"];
+        let systems = if buffered.contains(&name) { &systems[..2] } else { &systems[..] };
+        for &system in systems {
             let cost = ran(system, name, &work);
             for phase in &cost.phases {
                 let counters = phase.counters;

@@ -62,7 +62,7 @@ impl Eviction {
         if cfg!(feature = "paper-modes") { self } else { Self::All }
     }
 
-    /// Bytes that a change takes for it.
+    /// Bytes of a change that it needs.
     pub(crate) const fn change_bytes(self) -> usize {
         if matches!(self.built(), Self::Ibsf) { 4 } else { 0 }
     }

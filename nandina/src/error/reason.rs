@@ -205,9 +205,13 @@ pub enum BadOption {
     ArenaBytes,
     /// RAM has room for fewer nodes than the journal changes.
     ArenaTooSmall,
-    /// The system writes its write buffer as a whole: `eviction` is for trees without a journal.
+    /// The system writes its write buffer as a whole.
+    ///
+    /// `eviction` is for trees without a journal.
     NoEviction,
-    /// Removals rebalance only nodes that are replaced in place, without a write buffer.
+    /// Only nodes that are replaced in place are rebalanced.
+    ///
+    /// And only without a write buffer.
     NoRebalancing,
     /// There is no page for the journal.
     JournalPages,

@@ -64,6 +64,16 @@ impl<F: Flash> Log<'_, F> {
         is_ready
     }
 
+    /// Notes the next place of a block that the owner itself writes.
+    ///
+    /// A debug build remembers few blocks. The owner knows that nothing but its own pages was
+    /// programmed into this one since its erase.
+    pub fn note_next(&mut self, block: BlockNumber, place: u32) {
+        #[cfg(debug_assertions)]
+        self.watch.expect(block, place);
+        let _ = (block, place);
+    }
+
     /// Closes both open blocks, and forgets the one that was erased ahead of need.
     ///
     /// The next page begins a block that is chosen then.
