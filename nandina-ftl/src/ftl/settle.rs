@@ -128,7 +128,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         }
         if let Some(from) = self.buffered_from {
             for other in self.log.blocks.all() {
-                let is_listed = suspects.all().iter().any(|suspect| suspect.block == other.0);
+                let is_listed = suspects.has(other);
                 if is_listed || other == block || !self.may_end_torn(other, (Some(from), number))? {
                     continue;
                 }
