@@ -271,8 +271,11 @@ fn a_transit_buffer_before_a_page_map_only_costs_programs_as_printed() {
     text += "read,0,8388608\n";
     let transit = |as_printed| Some(TransitBuffer { blocks: 64, as_printed });
     let [without, printed, improved] = [None, transit(true), transit(false)].map(|transit| {
-        let few = DeviceSetup { mappings: vec!["compact".into()], ..setup(SLC) };
+        // So many spare pages that all three have the same chip.
+        let few =
+            DeviceSetup { mappings: vec!["compact".into()], over_provisioning: 150, ..setup(SLC) };
         let report = run(&text, &DeviceSetup { transit, ..few }).unwrap();
+        assert_eq!(report.blocks, 160);
         assert_eq!(report.buffer_blocks, transit.map(|transit| transit.blocks));
         assert_eq!(report.device_work.host_writes, 4096 + 2000);
         assert!(report.left_out.is_empty(), "{:?}", report.left_out);

@@ -66,8 +66,8 @@ impl<F: Flash> Log<'_, F> {
 
     /// Notes the next place of a block that the owner itself writes.
     ///
-    /// A debug build remembers few blocks. The owner knows that nothing but its own pages was
-    /// programmed into this one since its erase.
+    /// A debug build remembers few blocks. The owner knows that only its own pages were programmed
+    /// into this one since its erase.
     pub fn note_next(&mut self, block: BlockNumber, place: u32) {
         #[cfg(debug_assertions)]
         self.watch.expect(block, place);

@@ -11,9 +11,8 @@ use crate::node::SESSION_END;
 
 /// Blocks that are remembered.
 ///
-/// They are those above, and some that were erased and not written since. An owner that keeps pages
-/// apart may have buffer blocks besides.
-const WATCHED: usize = AREA_MAX + 8 + if cfg!(feature = "second-block") { 256 } else { 0 };
+/// They are those above, and some that were erased and not written since.
+const WATCHED: usize = AREA_MAX + 8;
 
 /// The blocks that may be programmed, and the place of their next page.
 ///
@@ -21,7 +20,7 @@ const WATCHED: usize = AREA_MAX + 8 + if cfg!(feature = "second-block") { 256 } 
 pub(super) struct Watch {
     blocks: [u32; WATCHED],
     places: [u16; WATCHED],
-    len: u16,
+    len: u8,
 }
 
 impl Default for Watch {
@@ -40,7 +39,7 @@ impl Watch {
         self.blocks.copy_within(..len, 1);
         self.places.copy_within(..len, 1);
         (self.blocks[0], self.places[0]) = (block.0, place as u16);
-        self.len = len as u16 + 1;
+        self.len = len as u8 + 1;
     }
 
     /// Remembers `block` for longer than the others, if it may be programmed.
@@ -76,7 +75,7 @@ impl Watch {
                 kept += 1;
             }
         }
-        self.len = kept as u16;
+        self.len = kept as u8;
     }
 }
 

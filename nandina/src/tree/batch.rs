@@ -51,7 +51,9 @@ pub struct Waiting<'b> {
     /// Most records that the root can have, or `u32::MAX` if that is not known.
     /// What may be buffered depends on it.
     root_records: u32,
-    /// Which changes are written when it is full, and how many came before the next one.
+    /// Which changes are written when it is full.
+    ///
+    /// And how many changes came before the next one.
     #[cfg(feature = "paper-modes")]
     evicts: (Eviction, u32),
 }
