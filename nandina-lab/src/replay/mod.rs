@@ -11,6 +11,7 @@ mod footprint;
 mod host;
 mod latency;
 mod on_chip;
+mod place;
 mod run;
 mod stats;
 mod tally;

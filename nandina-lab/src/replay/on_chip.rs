@@ -26,11 +26,12 @@ use nandina_sim::SparseChip;
 use serde::Serialize;
 
 use super::footprint::Footprint;
-use super::host::{DeviceWork, Done, Host, OnChips, PageRequest};
+use super::host::{DeviceWork, Done, Host, OnChips};
+use super::place::Place;
 use super::run::{LeftOut, chosen, memory};
 use super::tally::{Tally, content};
 use crate::LabError;
-use crate::block_trace::{Account, BlockTrace, Kind, Layout, Refused, Request};
+use crate::block_trace::{Account, BlockTrace, Layout, Refused};
 use crate::layer::{self, Layer, Room, TransitBuffer};
 use crate::trace::ReadProgress;
 
@@ -384,73 +385,6 @@ struct Replay<'r> {
     account: &'r Account,
     place: Place<'r>,
     device: &'r Device,
-}
-
-/// Where the requests of a trace are, in logical pages.
-struct Place<'r> {
-    layout: &'r Layout,
-    page_bytes: u64,
-    /// Pages of the space.
-    pages: u64,
-    /// Those that the trace touches, if the others have no place.
-    footprint: Option<&'r Footprint>,
-}
-
-impl Place<'_> {
-    /// Logical pages on the chip.
-    fn pages_on_chip(&self) -> u64 {
-        self.footprint.map_or(self.pages, Footprint::pages).max(1)
-    }
-
-    /// The pages that the trace reads or writes.
-    fn touched(
-        &self,
-        trace: &BlockTrace,
-        account: &Account,
-        progress: ReadProgress<'_>,
-    ) -> Result<Footprint, LabError> {
-        let mut footprint = Footprint::new(self.pages);
-        trace.read_again(account, progress, &mut |request| {
-            if let (Kind::Read | Kind::Write, Ok((start, end))) =
-                (request.kind, self.span_of(request))
-            {
-                footprint.touch(start, end);
-            }
-        })?;
-        footprint.close();
-        Ok(footprint)
-    }
-
-    /// The first page of the space that a request concerns, and the end of those pages.
-    ///
-    /// A trim concerns whole pages, perhaps none. The error is why the request is not used.
-    fn span_of(&self, request: &Request) -> Result<(u64, u64), &'static str> {
-        let bytes = self.page_bytes;
-        let first = self.layout.place(request);
-        let last = first + request.bytes;
-        let (start, end) = match request.kind {
-            Kind::Trim => (first.div_ceil(bytes), last / bytes),
-            _ => (first / bytes, last.div_ceil(bytes)),
-        };
-        if end > self.pages { Err("behind the space") } else { Ok((start, end)) }
-    }
-
-    /// The pages of a request: none for a flush. The error is why the request is not used.
-    fn pages_of(&self, request: &Request) -> Result<Option<PageRequest>, &'static str> {
-        if request.kind == Kind::Flush {
-            return Ok(None);
-        }
-        let (start, end) = self.span_of(request)?;
-        let place = |page| self.footprint.map_or(page, |footprint| footprint.place(page));
-        let (start, end) = (place(start), place(end));
-        if start >= end {
-            return Err("trims of no whole page");
-        }
-        let (first, bytes) = (self.layout.place(request), self.page_bytes);
-        let last = first + request.bytes;
-        let partial = (!first.is_multiple_of(bytes), !last.is_multiple_of(bytes));
-        Ok(Some(PageRequest { kind: request.kind, start: start as u32, end: end as u32, partial }))
-    }
 }
 
 impl Replay<'_> {

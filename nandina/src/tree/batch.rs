@@ -66,7 +66,7 @@ pub const fn ram_needed(page_bytes: usize, pages: usize) -> usize {
     if IS_BUILT { page_bytes * pages } else { 0 }
 }
 
-/// Bytes that a pending change takes, besides a bit: key, value, and perhaps its age.
+/// Bytes of a pending change, besides a bit: key, value, and perhaps its age.
 const fn entry_bytes(options: &Options) -> usize {
     options.key_bytes + options.value_bytes + options.eviction.change_bytes()
 }

@@ -338,9 +338,9 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         Ok(false)
     }
 
-    /// Writes two nodes that were rotated, the upper one in the spare buffer to a free page.
+    /// Writes two nodes that were rotated, the upper one to a free page.
     ///
-    /// Until the parent is written, reads trim what the lower one has gained, and the former upper
+    /// That one is in the spare buffer. Until the parent is written, reads trim what the lower one has gained, and the former upper
     /// node counts.
     #[cfg(feature = "paper-modes")]
     fn put_rotated(
