@@ -49,9 +49,9 @@ pub enum Eviction {
     /// A change that replaces another one of its key is as old as that. Each change has four
     /// bytes more in the buffer. For comparison.
     Ibsf,
-    /// The leaf with the most changes, with all of them; of equals, the one with the highest keys
-    /// (MB-tree).
+    /// The leaf with the most changes, with all of them (MB-tree).
     ///
+    /// Of equals, it is the one with the highest keys.
     /// Each time the parents of all leaves with changes are read to find it. For comparison.
     Mb,
 }
@@ -179,9 +179,9 @@ pub struct Options {
     ///
     /// Then all changes are flushed. At least 1; `None` for no bound. Default: `None`.
     pub write_buffer_ticks: Option<u32>,
-    /// Which changes a full write buffer writes to the tree. Default: [`Eviction::All`].
+    /// Which changes a full write buffer writes to the tree.
     ///
-    /// It counts as full with `write_buffer_changes` changes, too. For systems whose engine is the
+    /// Default: [`Eviction::All`]. It counts as full with `write_buffer_changes` changes, too. For systems whose engine is the
     /// tree; others than the default need the feature `paper-modes` of this library.
     pub eviction: Eviction,
     /// Blocks opened from one checkpoint to the next, 1 to 12; `None` for none.
@@ -238,9 +238,9 @@ pub struct Options {
     /// For systems that have a table of mappings. Default: [`Folds::Share`]; others need the
     /// feature `paper-modes` of this library.
     pub folds: Folds,
-    /// Removals merge and rotate nodes that are less than half full. Default: they merge none.
+    /// Removals merge and rotate nodes that are less than half full.
     ///
-    /// For systems that replace nodes in place, without a write buffer; it needs the feature
+    /// Default: they merge none. For systems that replace nodes in place, without a write buffer; it needs the feature
     /// `paper-modes` of this library. For comparison: a removal writes up to three pages a level,
     /// by default one page (WPCB-tree paper, sections 4.2 and 5).
     pub rebalances: bool,

@@ -1,4 +1,4 @@
-//! Removals that merge and rotate nodes: the B-tree of the textbooks, for comparison.
+//! Removals that merge and rotate nodes, as in textbooks: for comparison.
 //!
 //! The WPCB-tree paper (Ho and Park, 2018, section 5) compares itself with a B-tree whose removals
 //! keep each node at least half full: a node with fewer records is merged with a neighbour below
