@@ -51,8 +51,8 @@ pub enum Eviction {
     Ibsf,
     /// The leaf with the most changes, with all of them (MB-tree).
     ///
-    /// Of equals, it is the one with the highest keys.
-    /// Each time the parents of all leaves with changes are read to find it. For comparison.
+    /// Of equals, it is the one with the highest keys. Each time the parents of all leaves with
+    /// changes are read to find it. For comparison.
     Mb,
 }
 
@@ -181,8 +181,9 @@ pub struct Options {
     pub write_buffer_ticks: Option<u32>,
     /// Which changes a full write buffer writes to the tree.
     ///
-    /// Default: [`Eviction::All`]. It counts as full with `write_buffer_changes` changes, too. For systems whose engine is the
-    /// tree; others than the default need the feature `paper-modes` of this library.
+    /// Default: [`Eviction::All`]. It counts as full with `write_buffer_changes` changes, too. For
+    /// systems whose engine is the tree; others than the default need the feature `paper-modes` of
+    /// this library.
     pub eviction: Eviction,
     /// Blocks opened from one checkpoint to the next, 1 to 12; `None` for none.
     ///
@@ -240,9 +241,9 @@ pub struct Options {
     pub folds: Folds,
     /// Removals merge and rotate nodes that are less than half full.
     ///
-    /// Default: they merge none. For systems that replace nodes in place, without a write buffer; it needs the feature
-    /// `paper-modes` of this library. For comparison: a removal writes up to three pages a level,
-    /// by default one page (WPCB-tree paper, sections 4.2 and 5).
+    /// Default: they merge none. For systems that replace nodes in place, without a write buffer;
+    /// it needs the feature `paper-modes` of this library. For comparison: a removal writes up to
+    /// three pages a level, by default one page (WPCB-tree paper, sections 4.2 and 5).
     pub rebalances: bool,
     /// Page buffers keep their pages from one operation to the next.
     ///
