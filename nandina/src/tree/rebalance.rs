@@ -2,8 +2,8 @@
 //!
 //! The WPCB-tree paper (Ho and Park, 2018, section 5) compares itself with a B-tree whose removals
 //! keep each node at least half full: a node with fewer records is merged with a neighbour below
-//! the same parent if both fit in one node, else the two are *rotated*, so that each has half of the
-//! records of both.
+//! the same parent if both fit in one node, else the two are *rotated*, so that each has half of
+//! the records of both.
 //!
 //! Right after a cut at any instant, as long as a page is replaced as a whole or not at all:
 //! - a merge is that of `merge.rs`;

@@ -340,8 +340,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
 
     /// Writes two nodes that were rotated, the upper one to a free page.
     ///
-    /// That one is in the spare buffer. Until the parent is written, reads trim what the lower one has gained, and the former upper
-    /// node counts.
+    /// That one is in the spare buffer. Until the parent is written, reads trim what the lower one
+    /// has gained, and the former upper node counts.
     #[cfg(feature = "paper-modes")]
     fn put_rotated(
         &mut self,
