@@ -50,6 +50,7 @@ pub mod key;
 pub mod log;
 pub mod node;
 mod rosette;
+mod rosette_nor;
 pub mod space;
 pub mod store;
 mod tnc;

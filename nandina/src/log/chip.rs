@@ -9,7 +9,7 @@ use core::ops::Range;
 use crate::flash::{BlockNumber, Flash, PageNumber, Reading};
 
 /// A chip whose operations are counted.
-pub(super) struct Chip<F> {
+pub(crate) struct Chip<F> {
     flash: F,
     operations: Wrapping<u32>,
 }

@@ -40,6 +40,7 @@ mod weak;
 mod wear;
 mod write;
 
+pub(crate) use chip::Chip;
 pub use codec::{Codec, Image, Source};
 pub(crate) use dimensions::Dimensions;
 pub use frames::Frames;
@@ -48,7 +49,6 @@ pub use read::{LOOKS, LOST_MAX};
 pub use survey::{Age, END, Newest, Survey};
 pub use weak::WEAK_MAX;
 
-use chip::Chip;
 use open::Open;
 use victim::SpareWithHint;
 use weak::Weak;

@@ -198,6 +198,16 @@ impl PageLayout {
         Fields(bytes).header()
     }
 
+    /// Whether these are the magic, the version and the system of a header.
+    pub(crate) fn begins_header(bytes: [u8; 4], system: u8) -> bool {
+        bytes[..2] == super::header::MAGIC && bytes[2] == VERSION && bytes[3] == system
+    }
+
+    /// The settings of the index in the bytes of a header.
+    pub(crate) fn medium_in(bytes: &[u8]) -> Medium {
+        Fields(bytes).medium()
+    }
+
     /// The settings of the index in a page that was checked.
     pub fn medium(&self, frame: &[u8]) -> Medium {
         self.fields(frame).medium()

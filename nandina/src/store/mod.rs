@@ -21,6 +21,7 @@ pub use registry::{SYSTEMS, Visitor, key_of, visit};
 
 pub use crate::engine::{Description, PageSharing, SplitCommit, UpdateScheme};
 pub use crate::rosette::Rosette;
+pub use crate::rosette_nor::RosetteNor;
 pub use crate::space::{Appends, InPlace, Kind, Maps, Paths, Space};
 pub use crate::tnc::Tnc;
 pub use crate::tree::{

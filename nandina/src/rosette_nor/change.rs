@@ -1,0 +1,184 @@
+//! Changes of records: a slot of a log, or a leaf that is written again with the change.
+
+use super::directory::Leaf;
+use super::form::{GROUP, GROUP_BYTES, TAG_BYTES};
+use super::leaves::SectorLeaves;
+use super::merge::Pending;
+use super::slot::{self, Kind};
+use crate::engine::{Inserted, Removed};
+use crate::error::Fault;
+use crate::flash::Flash;
+
+/// Slots left in a log from which on a sector is erased ahead of need.
+const SLOTS_LEFT: usize = 4;
+
+/// Sectors that are to be ready before a leaf is written again: it may be divided.
+const READY_MIN: usize = 2;
+
+/// How often a change is tried on other sectors, if the chip rejects it.
+const TRIES: u32 = 8;
+
+impl<F: Flash> SectorLeaves<'_, F> {
+    /// Inserts a record or replaces a value.
+    pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<Inserted, Fault<F::Error>> {
+        let was_there = self.tried(Pending { key, value: Some(value) })?;
+        Ok(if was_there { Inserted::Replaced } else { Inserted::New })
+    }
+
+    /// Removes a record.
+    pub(super) fn take(&mut self, key: &[u8]) -> Result<Removed, Fault<F::Error>> {
+        let was_there = self.tried(Pending { key, value: None })?;
+        Ok(if was_there { Removed::Found } else { Removed::Absent })
+    }
+
+    /// Makes a change, on other sectors if the chip rejects some.
+    ///
+    /// Returns whether its key had a record.
+    fn tried(&mut self, change: Pending<'_>) -> Result<bool, Fault<F::Error>> {
+        let mut tries = 0;
+        let mut was_there = None;
+        loop {
+            self.mount_if_in_doubt()?;
+            let done = self.change(change, &mut was_there);
+            let Err(fault) = done else { return done };
+            let failed = self.cells.take_failed().filter(|_| self.state.is_in_doubt());
+            tries += 1;
+            match failed {
+                Some(sector) if tries < TRIES && fault.rejects_writes() => {
+                    self.mount()?;
+                    self.evacuate(sector)?;
+                }
+                _ => return Err(fault),
+            }
+        }
+    }
+
+    /// Makes a change. Returns whether its key had a record.
+    ///
+    /// `was_there` says so already if the change was tried before.
+    fn change(
+        &mut self,
+        change: Pending<'_>,
+        was_there: &mut Option<bool>,
+    ) -> Result<bool, Fault<F::Error>> {
+        let rank = self.directory.find(change.key);
+        self.touch(rank)?;
+        let leaf = self.directory.leaf(rank);
+        let is_there = self.look(&leaf, change.key)?.is_some();
+        let answer = *was_there.get_or_insert(is_there);
+        if !is_there && change.value.is_none() {
+            return Ok(answer);
+        }
+        let puts = change.value.is_some();
+        let kind = Kind { puts, counts: puts != is_there, copies: false };
+        let live = (i32::from(leaf.live) + kind.gain()) as usize;
+        let log = self.log_of(&leaf);
+        let is_full = usize::from(leaf.used) >= log.slots;
+        let joins = live == 0 && self.directory.len() > 1;
+        // So every leaf fits in a sector, and what is replaced or removed needs no second one.
+        let divides = kind.gain() > 0 && live > self.form.capacity();
+        if divides
+            && self.directory.len() >= self.leaves_max
+            && self.sharing(rank, live).is_none()
+        {
+            self.make_room()?;
+            return self.change(change, was_there);
+        }
+        self.begin_change()?;
+        self.state.doubt();
+        if is_full || joins || divides {
+            // Two leaves that were joined may have moved it.
+            let rank = self.directory.find(change.key);
+            self.renew(rank, live, Some(change))?;
+        } else {
+            slot::write(self.slot, change.key, change.value, kind);
+            self.append(rank, kind)?;
+        }
+        self.state.set_records((self.state.records() as i32 + kind.gain()) as u32);
+        self.state.trust();
+        if !(is_full || joins || divides) {
+            self.prepare(log.slots - usize::from(leaf.used) - 1)?;
+        }
+        Ok(answer)
+    }
+
+    /// Joins two leaves, so that another one can be divided.
+    fn make_room(&mut self) -> Result<(), Fault<F::Error>> {
+        self.begin_change()?;
+        self.state.doubt();
+        let joined = self.join_some()?;
+        self.state.trust();
+        if joined { Ok(()) } else { Err(Fault::NoRoom { limit_pages: self.leaves_max as u32 }) }
+    }
+
+    /// A session begins with its first change: the last one no longer counts as ended.
+    pub(super) fn begin_change(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.state.is_ended() {
+            self.state.doubt();
+            self.mark_end()?;
+            self.state.note_end(false);
+            self.state.trust();
+        }
+        Ok(())
+    }
+
+    /// Programs what is in the buffer for slots as the next slot of a leaf.
+    ///
+    /// Cost: one program, and one more with [`GROUP`] reads if a group is full then.
+    pub(super) fn append(&mut self, rank: usize, kind: Kind) -> Result<(), Fault<F::Error>> {
+        let leaf = self.directory.leaf(rank);
+        let log = self.log_of(&leaf);
+        let bytes = if kind.puts { self.slot.len() } else { TAG_BYTES + self.form.key_bytes };
+        self.order.forget();
+        self.cells.program(leaf.sector, log.slot(leaf.used.into()), &self.slot[..bytes])?;
+        // A copy counts what the slot counted that it copies.
+        let gain = if kind.copies { 0 } else { kind.gain() };
+        let live = (i32::from(leaf.live) + gain) as u16;
+        let leaf = Leaf { used: leaf.used + 1, live, last_counts: true, ..leaf };
+        self.directory.set(rank, leaf);
+        self.seal_group(&leaf)
+    }
+
+    /// Programs the fingerprints of the last group of a leaf if it was filled just now.
+    pub(super) fn seal_group(&mut self, leaf: &Leaf) -> Result<(), Fault<F::Error>> {
+        let used = usize::from(leaf.used);
+        if !used.is_multiple_of(GROUP) {
+            return Ok(());
+        }
+        let log = self.log_of(leaf);
+        let mut group = [0; GROUP_BYTES];
+        for (at, number) in (used - GROUP..used).enumerate() {
+            let bytes = TAG_BYTES + self.form.key_bytes;
+            self.cells.read(leaf.sector, log.slot(number), &mut self.slot[..bytes])?;
+            group[at] = slot::fingerprint(&self.slot[TAG_BYTES..bytes]);
+        }
+        group[GROUP..GROUP + 2].copy_from_slice(&leaf.live.to_le_bytes());
+        slot::seal_group(&mut group);
+        self.cells.program(leaf.sector, log.group(used / GROUP - 1), &group)
+    }
+
+    /// Erases a sector ahead of need, if a log is full soon or leaves are written often.
+    fn prepare(&mut self, slots_left: usize) -> Result<(), Fault<F::Error>> {
+        let by_use = 2 * self.state.written() as usize;
+        let wanted = if slots_left < SLOTS_LEFT { by_use.max(READY_MIN) } else { by_use };
+        self.state.doubt();
+        self.refill(wanted)?;
+        self.state.trust();
+        Ok(())
+    }
+
+    /// Writes the leaf of a sector elsewhere that the chip rejected, and gives the sector up.
+    fn evacuate(&mut self, sector: super::cells::Sector) -> Result<(), Fault<F::Error>> {
+        let mut ranks = 0..self.directory.len();
+        if let Some(rank) = ranks.find(|&rank| self.directory.leaf(rank).sector == sector) {
+            self.state.doubt();
+            self.write_again(rank..rank + 1, 1, None).or_else(|fault| {
+                // Its burial is a program, too.
+                let leaf = self.directory.leaf(rank);
+                if leaf.sector != sector && fault.rejects_writes() { Ok(()) } else { Err(fault) }
+            })?;
+            self.state.trust();
+        }
+        self.give_up(sector)
+    }
+}

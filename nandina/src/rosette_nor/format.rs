@@ -1,0 +1,155 @@
+//! Formatting a chip, which may hold an index or anything else.
+//!
+//! An existing index stays whole until the commit of the first leaf of the new one, which has a new
+//! identity and a higher number than any leaf. Its sector is the next one in turn, which the older
+//! index does not need. All other sectors are erased when their turn comes.
+
+use super::cells::Sector;
+use super::directory::Leaf;
+use super::leaves::SectorLeaves;
+use super::pool::Use;
+use crate::engine::KEY_BYTES_MAX;
+use crate::error::{Fault, OpenError};
+use crate::flash::Flash;
+use crate::node::PageFault;
+
+/// Numbers between those of an index of other settings and the new one.
+const FOREIGN_GAP: u64 = 1 << 20;
+
+impl<F: Flash> SectorLeaves<'_, F> {
+    /// Makes an empty index, in place of an older one.
+    ///
+    /// Cost: that of a mount, an erase and four programs. Over an index of other settings, or none,
+    /// a read for each sector in place of a mount.
+    pub(super) fn format(&mut self) -> Result<(), OpenError<F::Error>> {
+        match self.mount() {
+            Ok(()) => self.begin_change()?,
+            Err(Fault::Device(error)) => return Err(OpenError::Device(error)),
+            Err(_) => self.survey()?,
+        }
+        self.state.doubt();
+        let identity = self.state.identity().wrapping_add(1);
+        self.state.set_identity(identity);
+        let key = [0; KEY_BYTES_MAX];
+        let fences = (&key[..self.form.key_bytes], None);
+        let writing = self.begin_leaf(0)?;
+        let sector = writing.sector();
+        self.commit(writing, fences, None)?;
+        // Nothing of an older index is needed any longer.
+        for other in 0..self.sectors as Sector {
+            if other != sector && self.pool.state(other) == Use::Live {
+                self.pool.set(other, Use::Free);
+            }
+        }
+        self.directory.clear();
+        self.order.forget();
+        let leaf = Leaf {
+            sector,
+            sorted: 0,
+            live: 0,
+            used: 0,
+            is_untouched: false,
+            is_trimmed: false,
+            last_counts: true,
+        };
+        if !self.directory.insert(0, fences.0, leaf) {
+            return Err(OpenError::ChipTooSmall { limit_pages: 0 });
+        }
+        self.state.begin(sector, identity, 0);
+        self.state.set_records(0);
+        self.state.trust();
+        Ok(())
+    }
+
+    /// Looks at a chip whose index, if it has one, cannot be opened.
+    fn survey(&mut self) -> Result<(), Fault<F::Error>> {
+        let _ = self.cells.take_failed();
+        self.directory.clear();
+        self.pool.clear();
+        let (mut highest, mut identity, mut newest) = (0, 0, None);
+        for sector in 0..self.sectors as Sector {
+            if self.cells.is_bad(sector)? {
+                self.pool.set(sector, Use::Bad);
+            }
+            if let Ok(header) = self.cells.foreign_header(sector)?
+                && newest.is_none_or(|newest| newest <= header.sequence)
+            {
+                newest = Some(header.sequence);
+                (highest, identity) = (header.sequence + FOREIGN_GAP, header.identity);
+                self.pool.set_turn(sector);
+            }
+        }
+        self.state.note_sequence(highest);
+        self.state.set_identity(identity);
+        Ok(())
+    }
+
+    /// Opens the index on the chip.
+    pub(super) fn find(&mut self) -> Result<(), OpenError<F::Error>> {
+        match self.mount() {
+            Ok(()) => Ok(()),
+            Err(Fault::Corrupt { page, reason }) => {
+                let other = self.identify()?;
+                Err(other.unwrap_or(OpenError::Corrupt { page, reason }))
+            }
+            Err(fault) => Err(fault.into()),
+        }
+    }
+
+    /// Why a chip without a leaf of this index cannot be opened; `None` if it has one.
+    fn identify(&mut self) -> Result<Option<OpenError<F::Error>>, Fault<F::Error>> {
+        let (mut is_blank, mut version, mut newest) = (true, None, None);
+        let mut found = None;
+        for sector in 0..self.sectors as Sector {
+            match self.cells.foreign_header(sector)? {
+                Ok(header) => {
+                    is_blank = false;
+                    if newest.is_none_or(|newest| newest < header.sequence) {
+                        newest = Some(header.sequence);
+                        found = Some(self.cells.foreign_medium());
+                    }
+                }
+                Err(PageFault::Erased) => {}
+                Err(PageFault::Version(other)) => (is_blank, version) = (false, Some(other)),
+                Err(_) => is_blank = false,
+            }
+        }
+        let Some(found) = found else {
+            return Ok(Some(match version {
+                Some(found) => OpenError::Version { found },
+                None if is_blank => OpenError::Blank,
+                None => OpenError::NotNandina,
+            }));
+        };
+        let expected = self.medium;
+        let settings = [
+            ("system number", found.system.into(), expected.system.into()),
+            ("key_bytes", found.key_bytes.into(), expected.key_bytes.into()),
+            ("value_bytes", found.value_bytes.into(), expected.value_bytes.into()),
+            ("blocks", found.blocks, expected.blocks),
+            ("pages per block", found.pages_per_block.into(), expected.pages_per_block.into()),
+        ];
+        let other = settings.into_iter().find(|(_, found, expected)| found != expected);
+        Ok(other.map(|(setting, found, expected)| OpenError::Mismatch { setting, found, expected }))
+    }
+
+    /// Ends the session: the next mount need not settle anything.
+    ///
+    /// Not if a leaf was not settled yet since a cut. Cost: one program.
+    pub(super) fn end_session(&mut self) -> Result<(), Fault<F::Error>> {
+        let is_open = !self.state.is_in_doubt() && !self.state.is_ended();
+        if is_open && !self.directory.has_untouched() {
+            self.state.doubt();
+            self.mark_end()?;
+            self.state.note_end(true);
+            self.state.trust();
+        }
+        Ok(())
+    }
+
+    /// Lets one more bit fall for an end or a beginning of a session, if there is one left.
+    pub(super) fn mark_end(&mut self) -> Result<(), Fault<F::Error>> {
+        let Some(bytes) = super::head::ends_bytes(self.state.ends() + 1) else { return Ok(()) };
+        self.cells.program(self.state.newest(), self.form.ends_at(), &bytes)
+    }
+}

@@ -1,0 +1,216 @@
+//! The head of a leaf, and its marks: what a mount reads of a sector.
+//!
+//! The head has the two fences and the number of sorted records; the header behind it, which every
+//! page of this library has, the identity, the sequence number and the erase count. A checksum in
+//! the head covers both, so that a mount need not read the rest of the page. The *commit* is a
+//! checksum of the sorted records, and its complement: of such a pair no part is another pair, so a
+//! torn one never passes.
+
+use super::form::{COMMIT_BYTES, ENDS_BYTES, Form};
+use crate::bytes::{u16_at, u32_at};
+use crate::engine::KEY_BYTES_MAX;
+use crate::node::{HEADER_BYTES, Medium, PageHeader, PageLayout};
+
+/// Flag of a head: the range has an upper end.
+const IS_BOUNDED: u8 = 1;
+
+/// The longest head with its header.
+pub const TAIL_MAX: usize = 8 + 2 * KEY_BYTES_MAX + HEADER_BYTES;
+
+/// Where the magic begins in a header; the checksum of the page is before it.
+const MAGIC_END: usize = 6;
+
+/// What a head says.
+#[derive(Clone, Copy)]
+pub struct Head {
+    pub identity: u32,
+    pub sequence: u64,
+    pub erases: u32,
+    /// Sorted records.
+    pub sorted: u16,
+}
+
+/// The ends of a range of keys; without an upper end it has all keys from the lower one on.
+pub type Fences<'k> = (&'k [u8], Option<&'k [u8]>);
+
+/// Writes the head into `frame`, page 0 of a sector, and seals the page.
+pub fn write(
+    form: &Form,
+    frame: &mut [u8],
+    medium: &Medium,
+    head: &Head,
+    (low, high): Fences<'_>,
+    sum: &mut dyn FnMut(&[&[u8]]) -> u32,
+) {
+    let header = PageHeader {
+        identity: head.identity,
+        sequence: head.sequence,
+        lowest: 1,
+        height: 1,
+        erase_count: head.erases,
+        records: head.sorted.into(),
+        settling: false,
+        tag: 0,
+    };
+    form.layout.write_header(frame, medium, &header);
+    let key_bytes = form.key_bytes;
+    let bytes = &mut frame[form.head_at()..];
+    bytes[..2].copy_from_slice(&head.sorted.to_le_bytes());
+    bytes[2] = if high.is_some() { IS_BOUNDED } else { 0 };
+    bytes[3] = 0;
+    bytes[4..4 + key_bytes].copy_from_slice(low);
+    bytes[4 + key_bytes..4 + 2 * key_bytes].fill(0);
+    if let Some(high) = high {
+        bytes[4 + key_bytes..4 + 2 * key_bytes].copy_from_slice(high);
+    }
+    let own = checksum(form, bytes, sum).to_le_bytes();
+    bytes[4 + 2 * key_bytes..form.head_bytes()].copy_from_slice(&own);
+    form.layout.seal_as(frame, medium, &header, false, sum);
+}
+
+/// The checksum of a head and of the header behind it, without the checksum and the magic of that.
+fn checksum(form: &Form, tail: &[u8], sum: &mut dyn FnMut(&[&[u8]]) -> u32) -> u32 {
+    let head = &tail[..form.head_bytes() - 4];
+    let header = &tail[form.head_bytes() + MAGIC_END..form.tail_bytes()];
+    sum(&[head, header])
+}
+
+/// Reads a head with the header behind it, if it is one of this medium.
+///
+/// `tail` has both. A leaf whose magic was removed is none, but its head is still there.
+pub fn read(
+    form: &Form,
+    tail: &[u8],
+    medium: &Medium,
+    sum: &mut dyn FnMut(&[&[u8]]) -> u32,
+) -> Option<Head> {
+    let at = form.head_bytes() - 4;
+    if checksum(form, tail, sum) != u32_at(tail, at) {
+        return None;
+    }
+    let header = &tail[form.head_bytes()..form.tail_bytes()];
+    let read = PageLayout::header_in(header);
+    let is_ours = PageLayout::medium_in(header) == *medium && read.sequence < SEQUENCE_END;
+    let sorted = u16_at(tail, 0);
+    is_ours.then_some(Head {
+        identity: read.identity,
+        sequence: read.sequence,
+        erases: read.erase_count,
+        sorted,
+    })
+}
+
+/// The end of the sequence numbers.
+const SEQUENCE_END: u64 = 1 << 47;
+
+/// The fences in a head that was read.
+pub fn fences<'t>(form: &Form, tail: &'t [u8]) -> Fences<'t> {
+    let low = &tail[4..4 + form.key_bytes];
+    let high = &tail[4 + form.key_bytes..4 + 2 * form.key_bytes];
+    (low, (tail[2] & IS_BOUNDED != 0).then_some(high))
+}
+
+/// The commit of a leaf whose sorted records have this checksum.
+pub fn commit(sum: u32) -> [u8; COMMIT_BYTES] {
+    let mut bytes = [0; COMMIT_BYTES];
+    bytes[..4].copy_from_slice(&sum.to_le_bytes());
+    bytes[4..].copy_from_slice(&(!sum).to_le_bytes());
+    bytes
+}
+
+/// The checksum in a commit, if it is whole.
+pub const fn committed(bytes: &[u8]) -> Option<u32> {
+    let sum = u32_at(bytes, 0);
+    if sum == !u32_at(bytes, 4) { Some(sum) } else { None }
+}
+
+/// How many bits of the ends of sessions have fallen.
+///
+/// An odd number says that the last session ended, and that nothing is torn.
+pub fn ends(bytes: &[u8]) -> u32 {
+    bytes[..ENDS_BYTES].iter().map(|byte| byte.count_zeros()).sum()
+}
+
+/// The bytes in which as many bits have fallen, if there are so many.
+pub const fn ends_bytes(ends: u32) -> Option<[u8; ENDS_BYTES]> {
+    match ends {
+        0..64 => Some((u64::MAX << ends).to_le_bytes()),
+        64 => Some([0; ENDS_BYTES]),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flash::Geometry;
+
+    const GEOMETRY: Geometry =
+        Geometry { page_bytes: 256, spare_bytes: 0, pages_per_block: 16, blocks: 8 };
+
+    const MEDIUM: Medium = Medium {
+        system: 10,
+        key_bytes: 4,
+        value_bytes: 12,
+        blocks: 8,
+        pages_per_block: 16,
+        checkpoints: false,
+        appended: false,
+        replaced: false,
+        atomic: false,
+    };
+
+    #[test]
+    fn a_head_is_read_as_written_and_any_flipped_bit_is_seen() {
+        let form = Form::new(&GEOMETRY, 4, 12);
+        let mut sum = |pieces: &[&[u8]]| pieces.concat().iter().fold(7u32, |sum, &byte| {
+            (sum.rotate_left(5) ^ u32::from(byte)).wrapping_mul(0x9E37_79B1)
+        });
+        let head = Head { identity: 3, sequence: 1 << 40, erases: 77, sorted: 83 };
+        for high in [None, Some(&[2, 0, 0, 0][..])] {
+            let mut frame = [0x11; 256];
+            write(&form, &mut frame, &MEDIUM, &head, (&[1, 2, 3, 4], high), &mut sum);
+            let tail = &mut frame[form.head_at()..];
+            let found = read(&form, tail, &MEDIUM, &mut sum).unwrap();
+            assert_eq!((found.identity, found.sequence), (3, 1 << 40));
+            assert_eq!((found.erases, found.sorted), (77, 83));
+            assert_eq!(fences(&form, tail), (&[1, 2, 3, 4][..], high));
+            for bit in 0..8 * form.head_bytes() {
+                tail[bit / 8] ^= 1 << (bit % 8);
+                assert!(read(&form, tail, &MEDIUM, &mut sum).is_none(), "bit {bit}");
+                tail[bit / 8] ^= 1 << (bit % 8);
+            }
+            let other = Medium { value_bytes: 13, ..MEDIUM };
+            assert!(read(&form, tail, &other, &mut sum).is_none());
+        }
+    }
+
+    #[test]
+    fn a_commit_of_which_some_bits_have_not_fallen_is_none() {
+        for sum in [0, u32::MAX, 0x1234_5678] {
+            let whole = u64::from_le_bytes(commit(sum));
+            assert_eq!(committed(&whole.to_le_bytes()), Some(sum));
+            let zeros = !whole;
+            let mut missing = zeros;
+            for _ in 0..300_000 {
+                assert_eq!(committed(&(whole | missing).to_le_bytes()), None);
+                missing = missing.wrapping_sub(1) & zeros;
+                if missing == 0 {
+                    break;
+                }
+            }
+        }
+        assert_eq!((committed(&[0xFF; 8]), committed(&[0; 8])), (None, None));
+    }
+
+    #[test]
+    fn bits_of_the_ends_fall_one_by_one() {
+        for ends in 0..=64 {
+            let bytes = ends_bytes(ends).unwrap();
+            assert_eq!(super::ends(&bytes), ends);
+            let next = ends_bytes(ends + 1);
+            assert!(next.is_none_or(|next| next.iter().zip(bytes).all(|(new, old)| new & !old == 0)));
+        }
+        assert_eq!(ends_bytes(65), None);
+    }
+}

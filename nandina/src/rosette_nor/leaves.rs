@@ -1,0 +1,216 @@
+//! The index of leaves in sectors: its parts, and how a leaf is searched.
+//!
+//! A leaf has sorted records, and behind them a log of changes that are newer. A key is looked for
+//! in the log first, from its newest slot on: in the last group by its tags and keys, in the others
+//! by their fingerprints. Then the sorted records are halved.
+
+use super::cells::{Cells, Sector};
+use super::directory::{Directory, Leaf};
+use super::form::{Form, GROUP, GROUP_BYTES, Log, TAG_BYTES};
+use super::head::TAIL_MAX;
+use super::options::{self, Sizes};
+use super::order::{Logged, Order};
+use super::pool::Pool;
+use super::slot::{self, State};
+use super::state::State as Session;
+use crate::engine::{KEY_BYTES_MAX, Options};
+use crate::error::{Damage, Fault};
+use crate::flash::Flash;
+use crate::node::Medium;
+
+/// Groups of fingerprints that are read at once.
+const GROUPS_READ: usize = 4;
+
+/// An index whose leaves are erase sectors.
+pub struct SectorLeaves<'b, F: Flash> {
+    pub(super) cells: Cells<'b, F>,
+    pub(super) form: Form,
+    pub(super) medium: Medium,
+    pub(super) directory: Directory<'b>,
+    pub(super) pool: Pool<'b>,
+    pub(super) state: Session,
+    pub(super) order: Order<'b>,
+    /// A page that is to be programmed.
+    pub(super) page: &'b mut [u8],
+    /// A sorted record that was read.
+    pub(super) record: &'b mut [u8],
+    /// A slot that was read, or is to be programmed.
+    pub(super) slot: &'b mut [u8],
+    pub(super) sectors: usize,
+    pub(super) leaves_max: usize,
+}
+
+impl<'b, F: Flash> SectorLeaves<'b, F> {
+    /// An index that is neither formatted nor mounted, in the RAM that is handed over.
+    pub(super) fn unmounted(flash: F, options: &Options, ram: &'b mut [u8]) -> Self {
+        let geometry = flash.geometry();
+        let form = Form::new(&geometry, options.key_bytes, options.value_bytes);
+        let sizes = Sizes::of(&geometry, &flash.capabilities(), options);
+        let (page, rest) = ram.split_at_mut(sizes.page_bytes);
+        let (read, rest) = rest.split_at_mut(sizes.page_bytes);
+        let (record, rest) = rest.split_at_mut(form.record_bytes());
+        let (slot, rest) = rest.split_at_mut(form.slot_bytes());
+        let (order, rest) = rest.split_at_mut(sizes.order_bytes);
+        let (states, rest) = rest.split_at_mut(sizes.pool_bytes);
+        let entries = &mut rest[..sizes.directory_bytes];
+        Self {
+            cells: Cells::new(flash, form, options.verify, read),
+            form,
+            medium: options::medium(&geometry, options),
+            directory: Directory::new(entries, options.key_bytes),
+            pool: Pool::new(states, geometry.blocks as usize),
+            state: Session::UNKNOWN,
+            order: Order::new(order),
+            page,
+            record,
+            slot,
+            sectors: geometry.blocks as usize,
+            leaves_max: sizes.leaves,
+        }
+    }
+
+    /// Mounts again after an operation that failed half way.
+    pub(super) fn mount_if_in_doubt(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.state.is_in_doubt() { self.mount() } else { Ok(()) }
+    }
+
+    /// The log of a leaf.
+    pub(super) const fn log_of(&self, leaf: &Leaf) -> Log {
+        self.form.log(leaf.sorted as usize)
+    }
+
+    /// The log of a leaf, to be sorted.
+    pub(super) const fn logged(&self, leaf: &Leaf) -> Logged {
+        Logged {
+            sector: leaf.sector,
+            log: self.log_of(leaf),
+            used: leaf.used,
+            last_counts: leaf.last_counts,
+        }
+    }
+
+    /// Sorts the keys of a leaf's log.
+    pub(super) fn sort(&mut self, leaf: &Leaf) -> Result<(), Fault<F::Error>> {
+        let logged = self.logged(leaf);
+        self.order.build(&mut self.cells, &self.form, &logged, self.slot)
+    }
+
+    /// Reads the fences of a leaf: its head and header, whose checksum held.
+    pub(super) fn read_tail(
+        &mut self,
+        sector: Sector,
+        tail: &mut [u8; TAIL_MAX],
+    ) -> Result<(), Fault<F::Error>> {
+        if self.cells.read_tail(sector, tail)? {
+            return Ok(());
+        }
+        Err(self.cells.damage(sector, 0, Damage::Uncorrectable))
+    }
+
+    /// Reads a slot.
+    pub(super) fn read_slot(
+        &mut self,
+        sector: Sector,
+        log: &Log,
+        number: usize,
+    ) -> Result<State, Fault<F::Error>> {
+        self.cells.read(sector, log.slot(number), self.slot)?;
+        Ok(slot::state(self.slot))
+    }
+
+    /// Where the value of `key` is in a leaf, or `None` if the leaf has no record of it.
+    pub(super) fn look(
+        &mut self,
+        leaf: &Leaf,
+        key: &[u8],
+    ) -> Result<Option<usize>, Fault<F::Error>> {
+        let log = self.log_of(leaf);
+        let used = usize::from(leaf.used);
+        let groups = used / GROUP;
+        for number in (groups * GROUP..used).rev() {
+            if let Some(found) = self.look_in_slot(leaf, &log, number, key)? {
+                return Ok(found);
+            }
+        }
+        let wanted = slot::fingerprint(key);
+        let mut bytes = [0; GROUPS_READ * GROUP_BYTES];
+        let mut end = groups;
+        while end > 0 {
+            let begin = end.saturating_sub(GROUPS_READ);
+            let bytes = &mut bytes[..(end - begin) * GROUP_BYTES];
+            self.cells.read(leaf.sector, log.group(begin), bytes)?;
+            for (at, group) in bytes.chunks_exact(GROUP_BYTES).enumerate().rev() {
+                let is_whole = slot::group_is_whole(group);
+                for in_group in (0..GROUP).rev() {
+                    // Torn fingerprints lead to no slot, so that all are looked at.
+                    if is_whole && group[in_group] != wanted {
+                        continue;
+                    }
+                    let number = (begin + at) * GROUP + in_group;
+                    if let Some(found) = self.look_in_slot(leaf, &log, number, key)? {
+                        return Ok(found);
+                    }
+                }
+            }
+            end = begin;
+        }
+        let (at, is_there) = self.search_sorted(leaf, key)?;
+        Ok(is_there.then(|| self.form.sorted(at) + key.len()))
+    }
+
+    /// What a slot says of `key`: `None` if it says nothing.
+    fn look_in_slot(
+        &mut self,
+        leaf: &Leaf,
+        log: &Log,
+        number: usize,
+        key: &[u8],
+    ) -> Result<Option<Option<usize>>, Fault<F::Error>> {
+        let at = log.slot(number);
+        let bytes = TAG_BYTES + key.len();
+        let is_last = number + 1 == usize::from(leaf.used);
+        if is_last && !leaf.last_counts {
+            return Ok(None);
+        }
+        self.cells.read(leaf.sector, at, &mut self.slot[..bytes])?;
+        if slot::is_killed(slot::tag(self.slot)) || self.slot[TAG_BYTES..bytes] != *key {
+            return Ok(None);
+        }
+        match self.read_slot(leaf.sector, log, number)? {
+            State::Whole(kind) => Ok(Some(kind.puts.then_some(at + bytes))),
+            // The last slot of a leaf that could not be settled may be torn.
+            _ if leaf.is_untouched && is_last => Ok(None),
+            _ => Err(self.cells.damage(leaf.sector, at, Damage::Checksum)),
+        }
+    }
+
+    /// The position of the first sorted record that is not before `key`, which may be short.
+    ///
+    /// Also whether it has that key.
+    pub(super) fn search_sorted(
+        &mut self,
+        leaf: &Leaf,
+        key: &[u8],
+    ) -> Result<(usize, bool), Fault<F::Error>> {
+        let (mut low, mut high) = (0, usize::from(leaf.sorted));
+        let mut found = [0; KEY_BYTES_MAX];
+        let found = &mut found[..self.form.key_bytes];
+        while low < high {
+            let middle = low.midpoint(high);
+            self.cells.read(leaf.sector, self.form.sorted(middle), found)?;
+            match (*found).cmp(key) {
+                core::cmp::Ordering::Less => low = middle + 1,
+                core::cmp::Ordering::Equal => return Ok((middle, true)),
+                core::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        Ok((low, false))
+    }
+
+    /// The value at a position of a leaf.
+    pub(super) fn value(&mut self, leaf: &Leaf, at: usize) -> Result<&[u8], Fault<F::Error>> {
+        let value = &mut self.record[..self.form.value_bytes];
+        self.cells.read(leaf.sector, at, value)?;
+        Ok(value)
+    }
+}

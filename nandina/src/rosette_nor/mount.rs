@@ -1,0 +1,370 @@
+//! A mount: which leaf owns which keys, from the heads of all sectors.
+//!
+//! The identity of the newest leaf counts. Its leaves come into the directory in the order of
+//! their fences, and where the ranges of two overlap, the newer one owns the keys of both. Every
+//! key has an owner then, or the medium is damaged. At last the logs are counted.
+
+use super::cells::Sector;
+use super::directory::Leaf;
+use super::form::{COMMIT_BYTES, ENDS_BYTES, GROUP, GROUP_BYTES, TAG_BYTES};
+use super::head::{self, Head, TAIL_MAX};
+use super::leaves::SectorLeaves;
+use super::pool::Use;
+use super::slot::{self, Kind, State};
+use crate::engine::KEY_BYTES_MAX;
+use crate::error::{Damage, Fault};
+use crate::flash::Flash;
+use crate::log::GAP;
+use crate::node::{HEADER_BYTES, PageLayout};
+
+/// The newest leaf of the chip.
+#[derive(Clone, Copy)]
+struct Newest {
+    sector: Sector,
+    identity: u32,
+    sequence: u64,
+}
+
+impl<F: Flash> SectorLeaves<'_, F> {
+    /// Finds the leaves on the chip, and settles what a cut may have torn.
+    pub(super) fn mount(&mut self) -> Result<(), Fault<F::Error>> {
+        self.state.doubt();
+        self.look_at_all()?;
+        if !self.state.is_ended() {
+            match self.settle_newest() {
+                // What cannot be settled can be read.
+                Err(fault) if fault.rejects_writes() => {
+                    let _ = self.cells.take_failed();
+                    self.look_at_all()?;
+                }
+                done => done?,
+            }
+        }
+        self.state.trust();
+        Ok(())
+    }
+
+    /// Finds the leaves on the chip. Nothing is written.
+    ///
+    /// Cost: a read for each sector, two for each leaf, and about twelve for each log.
+    fn look_at_all(&mut self) -> Result<(), Fault<F::Error>> {
+        let Some(newest) = self.gather()? else {
+            return Err(self.cells.damage(0, 0, Damage::NoRoot));
+        };
+        self.resolve()?;
+        let mut bytes = [0; ENDS_BYTES];
+        self.cells.read(newest.sector, self.form.ends_at(), &mut bytes)?;
+        self.state.begin(newest.sector, newest.identity, head::ends(&bytes));
+        self.state.leave_gap(GAP);
+        self.pool.set_turn(newest.sector);
+        for rank in 0..self.directory.len() {
+            self.pool.set(self.directory.leaf(rank).sector, Use::Live);
+            self.count_leaf(rank, !self.state.is_ended())?;
+        }
+        self.state.set_records(self.directory.records());
+        Ok(())
+    }
+
+    /// Reads all heads, and lists the leaves of the newest identity in the order of their fences.
+    fn gather(&mut self) -> Result<Option<Newest>, Fault<F::Error>> {
+        let mut newest: Option<Newest> = None;
+        let mut begun: Option<Newest> = None;
+        loop {
+            self.directory.clear();
+            self.order.forget();
+            self.pool.clear();
+            self.state.note_begun(None);
+            // Leaves of an older identity were listed, or were too many.
+            let mut is_mixed = false;
+            for sector in 0..self.sectors as Sector {
+                if self.cells.is_bad(sector)? {
+                    self.pool.set(sector, Use::Bad);
+                }
+                let mut tail = [0; TAIL_MAX];
+                let Some(head) = self.read_leaf(sector, &mut tail)? else { continue };
+                let Head { identity, sequence, sorted, .. } = head;
+                if newest.is_none_or(|newest| newest.sequence < sequence) {
+                    is_mixed |= newest.is_some_and(|newest| newest.identity != identity);
+                    newest = Some(Newest { sector, identity, sequence });
+                }
+                if begun.or(newest).is_some_and(|newest| newest.identity != identity) {
+                    continue;
+                }
+                let leaf = Leaf {
+                    sector,
+                    sorted,
+                    live: 0,
+                    used: 0,
+                    is_untouched: false,
+                    is_trimmed: false,
+                    last_counts: false,
+                };
+                let (low, _) = head::fences(&self.form, &tail);
+                if !self.directory.insert_in_order(low, leaf) {
+                    if begun.is_some() {
+                        let at = self.form.head_at();
+                        return Err(self.cells.damage(sector, at, Damage::DirectoryTooSmall));
+                    }
+                    is_mixed = true;
+                }
+            }
+            if !is_mixed || begun.is_some() {
+                return Ok(newest);
+            }
+            begun = newest;
+        }
+    }
+
+    /// The head of a sector that holds a leaf, with head and header in `tail`.
+    ///
+    /// Cost: one read, and two more if it holds one.
+    pub(super) fn read_leaf(
+        &mut self,
+        sector: Sector,
+        tail: &mut [u8; TAIL_MAX],
+    ) -> Result<Option<Head>, Fault<F::Error>> {
+        if self.form.has_header_inside() {
+            // Most sectors hold none: a few bytes tell.
+            let mut bytes = [0; MAGIC_BYTES];
+            let at = self.form.head_at() + self.form.head_bytes() + MAGIC_AT;
+            match self.cells.read(sector, at, &mut bytes) {
+                Ok(()) => {}
+                Err(Fault::Corrupt { .. }) => return Ok(None),
+                Err(fault) => return Err(fault),
+            }
+            if !PageLayout::begins_header(bytes, self.medium.system) {
+                return Ok(None);
+            }
+        }
+        if !self.cells.read_tail(sector, tail)? {
+            return Ok(None);
+        }
+        let cells = &mut self.cells;
+        let sum = &mut |pieces: &[&[u8]]| cells.checksum(pieces);
+        let Some(head) = head::read(&self.form, tail, &self.medium, sum) else { return Ok(None) };
+        let mut commit = [0; COMMIT_BYTES];
+        match self.cells.read(sector, self.form.marks_at(), &mut commit) {
+            Ok(()) => {}
+            Err(Fault::Corrupt { .. }) => return Ok(None),
+            Err(fault) => return Err(fault),
+        }
+        // One that was not committed has a number all the same.
+        self.state.note_sequence(head.sequence);
+        self.state.note_erases(head.erases);
+        let fits = usize::from(head.sorted) <= self.form.capacity();
+        let is_committed = head::committed(&commit).is_some();
+        if !is_committed && commit != [0; COMMIT_BYTES] {
+            self.state.note_begun(Some(sector));
+        }
+        Ok((fits && is_committed).then_some(head))
+    }
+
+    /// Gives each key to the newest leaf whose range has it.
+    fn resolve(&mut self) -> Result<(), Fault<F::Error>> {
+        let key_bytes = self.form.key_bytes;
+        let mut expected = [0; KEY_BYTES_MAX];
+        let expected = &mut expected[..key_bytes];
+        let mut tail = [0; TAIL_MAX];
+        let mut rank = 0;
+        loop {
+            let has_owner = rank < self.directory.len() && self.directory.low(rank) == expected;
+            if !has_owner {
+                let sector = if rank > 0 { self.directory.leaf(rank - 1).sector } else { 0 };
+                return Err(self.cells.damage(sector, 0, Damage::NoOwner));
+            }
+            // Of those that begin here the newest owns.
+            let mut sequence = self.read_owner(rank, &mut tail)?;
+            let mut same = rank + 1;
+            while same < self.directory.len() && self.directory.low(same) == expected {
+                let mut other = [0; TAIL_MAX];
+                if self.read_owner(same, &mut other)? > sequence {
+                    self.directory.exchange(rank, same);
+                    sequence = self.read_owner(rank, &mut tail)?;
+                }
+                same += 1;
+            }
+            let (_, high) = head::fences(&self.form, &tail);
+            let mut high_copy = [0; KEY_BYTES_MAX];
+            let high = high.map(|high| {
+                let high_copy = &mut high_copy[..key_bytes];
+                high_copy.copy_from_slice(high);
+                &*high_copy
+            });
+            // The older ones have only what lies behind.
+            while rank + 1 < self.directory.len()
+                && high.is_none_or(|high| self.directory.low(rank + 1) < high)
+            {
+                if self.read_owner(rank + 1, &mut [0; TAIL_MAX])? > sequence {
+                    break;
+                }
+                self.cut_below(rank + 1, high)?;
+            }
+            rank += 1;
+            match high {
+                None if rank == self.directory.len() => return Ok(()),
+                Some(high) if rank < self.directory.len() => {
+                    // A newer one may begin before this one ends.
+                    let next = self.directory.low(rank);
+                    expected.copy_from_slice(next.min(high));
+                }
+                Some(high) => expected.copy_from_slice(high),
+                None => expected.copy_from_slice(self.directory.low(rank)),
+            }
+        }
+    }
+
+    /// Reads the head of the leaf at a rank. Returns its sequence number.
+    fn read_owner(
+        &mut self,
+        rank: usize,
+        tail: &mut [u8; TAIL_MAX],
+    ) -> Result<u64, Fault<F::Error>> {
+        self.read_tail(self.directory.leaf(rank).sector, tail)?;
+        let header = &tail[self.form.head_bytes()..][..HEADER_BYTES];
+        Ok(PageLayout::header_in(header).sequence)
+    }
+
+    /// Takes from the leaf at a rank the keys below `high`, or all.
+    fn cut_below(&mut self, rank: usize, high: Option<&[u8]>) -> Result<(), Fault<F::Error>> {
+        let leaf = self.directory.leaf(rank);
+        self.directory.remove(rank);
+        let Some(low) = high else { return Ok(()) };
+        let mut tail = [0; TAIL_MAX];
+        self.read_tail(leaf.sector, &mut tail)?;
+        let (_, end) = head::fences(&self.form, &tail);
+        if end.is_none_or(|end| low < end) {
+            self.directory.insert_in_order(low, Leaf { is_trimmed: true, ..leaf });
+        }
+        Ok(())
+    }
+
+    /// Finds how far the log of the leaf at a rank is used, and how many records it has.
+    fn count_leaf(&mut self, rank: usize, is_untouched: bool) -> Result<(), Fault<F::Error>> {
+        let mut leaf = self.directory.leaf(rank);
+        let log = self.log_of(&leaf);
+        let (mut low, mut high) = (0, log.slots);
+        while low < high {
+            let middle = low.midpoint(high);
+            let mut tag = [0; TAG_BYTES];
+            self.cells.read(leaf.sector, log.slot(middle), &mut tag)?;
+            if slot::is_blank(slot::tag(&tag)) { high = middle } else { low = middle + 1 }
+        }
+        leaf.used = low as u8;
+        leaf.is_untouched = is_untouched;
+        leaf.last_counts = match low.checked_sub(1) {
+            Some(last) => self.seen_once(&leaf, last)?.is_some(),
+            None => true,
+        };
+        leaf.live = self.live_by_tags(&leaf)?;
+        self.directory.set(rank, leaf);
+        if leaf.is_trimmed {
+            let span = self.span(rank)?;
+            leaf.live = self.count(&span)?;
+            self.directory.set(rank, leaf);
+        }
+        Ok(())
+    }
+
+    fn seen_once(&mut self, leaf: &Leaf, number: usize) -> Result<Option<Kind>, Fault<F::Error>> {
+        let log = self.log_of(leaf);
+        Ok(match self.read_slot(leaf.sector, &log, number)? {
+            State::Whole(kind) => Some(kind),
+            _ => None,
+        })
+    }
+
+    /// The records of a leaf: those of its last whole group, and what the slots behind it change.
+    pub(super) fn live_by_tags(&mut self, leaf: &Leaf) -> Result<u16, Fault<F::Error>> {
+        let log = self.log_of(leaf);
+        let used = usize::from(leaf.used);
+        let (mut from, mut live) = (0, i32::from(leaf.sorted));
+        for group in (0..used / GROUP).rev() {
+            let mut bytes = [0; GROUP_BYTES];
+            self.cells.read(leaf.sector, log.group(group), &mut bytes)?;
+            if slot::group_is_whole(&bytes) {
+                (from, live) = ((group + 1) * GROUP, slot::group_live(&bytes).into());
+                break;
+            }
+        }
+        // What the two slots before this one have added.
+        let mut added = [0, 0];
+        for number in from..used {
+            let mut tag = [0; TAG_BYTES];
+            self.cells.read(leaf.sector, log.slot(number), &mut tag)?;
+            let tag = slot::tag(&tag);
+            let counts = !slot::is_killed(tag) && (number + 1 < used || leaf.last_counts);
+            let kind = Kind::of(tag);
+            let mut gain = if counts { kind.gain() } else { 0 };
+            if counts && kind.copies {
+                // The slot that it copies counts no longer; its group may have counted it.
+                if number >= from + 2 { live -= added[0] } else { gain = 0 }
+            }
+            live += gain;
+            added = [added[1], gain];
+        }
+        Ok(live.clamp(0, 0x3FFF) as u16)
+    }
+
+    /// Settles the write of the leaf that may have been cut: the newest one, or one behind it.
+    ///
+    /// Cost: at most two erases. If the newest leaf may be torn, it is written again.
+    fn settle_newest(&mut self) -> Result<(), Fault<F::Error>> {
+        if let Some(sector) = self.state.begun()
+            && self.pool.state(sector) == Use::Free
+        {
+            self.erase(sector)?;
+        }
+        let newest = self.state.newest();
+        let mut ranks = 0..self.directory.len();
+        let found = ranks.find(|&rank| self.directory.leaf(rank).sector == newest);
+        let Some(rank) = found else { return Ok(()) };
+        let mut firm = [0; COMMIT_BYTES];
+        self.cells.read(newest, self.form.firm_at(), &mut firm)?;
+        if head::committed(&firm).is_none() {
+            return self.copy_newest(rank);
+        }
+        // It may be torn itself; that its program was begun is enough.
+        self.cells.program(newest, self.form.firm_at(), &firm)?;
+        match self.pool.next() {
+            Some(sector) if !self.is_buried(sector)? => self.erase(sector),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the newest leaf again, whose commit may be torn.
+    fn copy_newest(&mut self, rank: usize) -> Result<(), Fault<F::Error>> {
+        let leaf = self.directory.leaf(rank);
+        // Its log has nothing that was acknowledged.
+        let settled = Leaf { used: 0, is_untouched: false, last_counts: true, ..leaf };
+        self.directory.set(rank, Leaf { live: leaf.sorted, ..settled });
+        self.order.forget();
+        if leaf.is_trimmed {
+            let span = self.span(rank)?;
+            let live = self.count(&span)?;
+            self.directory.set(rank, Leaf { live, ..settled });
+        }
+        self.state.set_records(self.directory.records());
+        // If the newest leaf cannot be seen later, those that it replaces count again.
+        while let Some(sector) = self.pool.next() {
+            if self.read_leaf(sector, &mut [0; TAIL_MAX])?.is_none() {
+                break;
+            }
+            self.pool.set(sector, Use::Live);
+        }
+        self.write_copy(rank)?;
+        for sector in 0..self.sectors as Sector {
+            let mut ranks = 0..self.directory.len();
+            let is_leaf = ranks.any(|rank| self.directory.leaf(rank).sector == sector);
+            if self.pool.state(sector) == Use::Live && !is_leaf {
+                self.pool.set(sector, Use::Free);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The magic in a header, its version and the system.
+const MAGIC_BYTES: usize = 4;
+
+/// Where the magic begins in a header.
+const MAGIC_AT: usize = 4;

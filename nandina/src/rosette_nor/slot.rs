@@ -1,0 +1,236 @@
+//! A slot of the log: a tag, a key and a value; and the fingerprints of a group of slots.
+//!
+//! The tag counts the bits of the slot that are 0. A program lets bits fall, so a slot that is torn
+//! has too few zeros, and its tag counts too many (a Berger code): it never passes. A slot is
+//! *killed* by one bit of the tag, because a kill of several bits could itself be torn, and leave
+//! the very count that a torn slot has. Source: J. M. Berger, "A note on error detection codes for
+//! asymmetric channels", 1961.
+
+use super::form::{GROUP, GROUP_BYTES, TAG_BYTES};
+use crate::bytes::{is_erased, u16_at};
+
+/// The bit that falls when a slot is killed. It is 1 in each slot that counts.
+const ALIVE: u16 = 1 << 15;
+
+/// Bits of a tag below the count of zeros.
+const KIND_BITS: u32 = 3;
+
+/// What a slot does to its leaf.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Kind {
+    /// The slot has a value; otherwise it removes its key.
+    pub puts: bool,
+    /// It changes how many records the leaf has.
+    pub counts: bool,
+    /// It is a copy of the slot two before it, which counts no longer.
+    pub copies: bool,
+}
+
+impl Kind {
+    const fn bits(self) -> u16 {
+        self.puts as u16 | (self.counts as u16) << 1 | (self.copies as u16) << 2
+    }
+
+    /// The kind in a tag.
+    pub const fn of(tag: u16) -> Self {
+        Self { puts: tag & 1 != 0, counts: tag & 2 != 0, copies: tag & 4 != 0 }
+    }
+
+    /// The records that the leaf has more.
+    pub const fn gain(self) -> i32 {
+        match (self.puts, self.counts) {
+            (_, false) => 0,
+            (true, true) => 1,
+            (false, true) => -1,
+        }
+    }
+}
+
+/// What a slot is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// Nothing was programmed that can be seen.
+    Blank,
+    /// It counts.
+    Whole(Kind),
+    /// It was killed.
+    Killed,
+    /// It is torn.
+    Torn,
+}
+
+/// Whether a tag is one of a slot that was killed.
+pub const fn is_killed(tag: u16) -> bool {
+    tag & ALIVE == 0
+}
+
+/// Whether a tag is blank.
+pub const fn is_blank(tag: u16) -> bool {
+    tag == u16::MAX
+}
+
+/// The tag that kills a slot with this tag.
+pub const fn killed(tag: u16) -> u16 {
+    tag & !ALIVE
+}
+
+/// The zeros of a record and of a kind.
+fn zeros(record: &[u8], kind: u16) -> u32 {
+    let in_kind = KIND_BITS - (kind & ((1 << KIND_BITS) - 1)).count_ones();
+    record.iter().map(|byte| byte.count_zeros()).sum::<u32>() + in_kind
+}
+
+/// Writes a slot; `slot` has its size. Without a value it removes the key.
+pub fn write(slot: &mut [u8], key: &[u8], value: Option<&[u8]>, kind: Kind) {
+    slot.fill(0xFF);
+    let record = &mut slot[TAG_BYTES..];
+    record[..key.len()].copy_from_slice(key);
+    if let Some(value) = value {
+        record[key.len()..].copy_from_slice(value);
+    }
+    seal(slot, kind);
+}
+
+/// Writes the tag of a slot whose key and value are there.
+pub fn seal(slot: &mut [u8], kind: Kind) {
+    let zeros = zeros(&slot[TAG_BYTES..], kind.bits()) as u16;
+    let tag = ALIVE | zeros << KIND_BITS | kind.bits();
+    slot[..TAG_BYTES].copy_from_slice(&tag.to_le_bytes());
+}
+
+/// The tag of a slot.
+pub const fn tag(slot: &[u8]) -> u16 {
+    u16_at(slot, 0)
+}
+
+/// What a slot is.
+pub fn state(slot: &[u8]) -> State {
+    let tag = tag(slot);
+    if is_erased(slot) {
+        State::Blank
+    } else if is_killed(tag) {
+        State::Killed
+    } else if zeros(&slot[TAG_BYTES..], tag) == u32::from((tag & !ALIVE) >> KIND_BITS) {
+        State::Whole(Kind::of(tag))
+    } else {
+        State::Torn
+    }
+}
+
+/// The fingerprint of a key.
+pub fn fingerprint(key: &[u8]) -> u8 {
+    let hash = key
+        .iter()
+        .fold(0x811C_9DC5_u32, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    (hash ^ (hash >> 16) ^ (hash >> 8)) as u8
+}
+
+/// Fills in the count of zeros of a group, whose fingerprints and live records are there.
+pub fn seal_group(group: &mut [u8; GROUP_BYTES]) {
+    let zeros = group[..GROUP_BYTES - 1].iter().map(|byte| byte.count_zeros()).sum::<u32>();
+    group[GROUP_BYTES - 1] = zeros as u8;
+}
+
+/// Whether the fingerprints of a group are whole.
+pub fn group_is_whole(group: &[u8]) -> bool {
+    let zeros = group[..GROUP_BYTES - 1].iter().map(|byte| byte.count_zeros()).sum::<u32>();
+    u32::from(group[GROUP_BYTES - 1]) == zeros
+}
+
+/// The records of the leaf after a group.
+pub const fn group_live(group: &[u8]) -> u16 {
+    u16_at(group, GROUP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLOT: usize = TAG_BYTES + 3;
+
+    const KINDS: [Kind; 5] = [
+        Kind { puts: true, counts: true, copies: false },
+        Kind { puts: true, counts: false, copies: false },
+        Kind { puts: false, counts: true, copies: false },
+        Kind { puts: false, counts: false, copies: true },
+        Kind { puts: true, counts: true, copies: true },
+    ];
+
+    fn slot(kind: Kind, record: [u8; 3]) -> [u8; SLOT] {
+        let mut slot = [0; SLOT];
+        let value = kind.puts.then_some(&record[1..]);
+        write(&mut slot, &record[..1], value, kind);
+        slot
+    }
+
+    #[test]
+    fn a_slot_of_which_some_bits_have_not_fallen_is_never_whole() {
+        for kind in KINDS {
+            for record in [[0, 0, 0], [0x5A, 0xFF, 0xFE], [0xFF, 0xFF, 0xFF], [7, 0x80, 1]] {
+                let whole = slot(kind, record);
+                assert_eq!(state(&whole), State::Whole(kind));
+                let word = u64::from_le_bytes([&whole[..], &[0xFF; 3]].concat().try_into().unwrap());
+                // Each mixture of old and new bits: a subset of the zeros.
+                let zeros = !word;
+                let mut missing = zeros;
+                let mut seen = 0;
+                while missing != 0 && seen < 300_000 {
+                    let torn = (word | missing).to_le_bytes();
+                    let is_whole = matches!(state(&torn[..SLOT]), State::Whole(_));
+                    assert!(!is_whole, "{kind:?} {record:?}: {torn:?}");
+                    missing = missing.wrapping_sub(1) & zeros;
+                    seen += 1;
+                }
+            }
+        }
+    }
+
+    /// H6: with a kill that programs 0, one of these kills makes the torn slot a record.
+    #[test]
+    fn h6_no_kill_makes_a_torn_slot_whole() {
+        let mut unsafe_kills = 0;
+        for kind in KINDS {
+            for record in [[0, 0, 0], [0x5A, 0xC3, 0x0E], [0x11, 0x22, 0x33]] {
+                let whole = slot(kind, record);
+                for bit in 8 * TAG_BYTES..8 * SLOT {
+                    let mut torn = whole;
+                    torn[bit / 8] |= 1 << (bit % 8);
+                    if torn == whole {
+                        continue;
+                    }
+                    let before = tag(&torn);
+                    for tag in 0..=u16::MAX {
+                        // What a kill to 0 leaves when it is torn: any part of the tag's ones.
+                        if tag & !before == 0 && tag & ALIVE != 0 {
+                            let mut left = torn;
+                            left[..TAG_BYTES].copy_from_slice(&tag.to_le_bytes());
+                            unsafe_kills += u32::from(matches!(state(&left), State::Whole(_)));
+                        }
+                    }
+                    // The kill by one bit is there or it is not.
+                    let mut left = torn;
+                    left[..TAG_BYTES].copy_from_slice(&killed(before).to_le_bytes());
+                    assert_eq!((state(&torn), state(&left)), (State::Torn, State::Killed));
+                }
+            }
+        }
+        assert!(unsafe_kills > 0, "the test is too tame");
+    }
+
+    #[test]
+    fn a_group_of_which_some_bits_have_not_fallen_is_not_whole() {
+        let mut group = [0x35; GROUP_BYTES];
+        group[GROUP..GROUP + 2].copy_from_slice(&83u16.to_le_bytes());
+        seal_group(&mut group);
+        assert!(group_is_whole(&group) && group_live(&group) == 83);
+        assert!(!group_is_whole(&[0xFF; GROUP_BYTES]));
+        for one in 0..8 * GROUP_BYTES {
+            for other in 0..8 * GROUP_BYTES {
+                let mut torn = group;
+                torn[one / 8] |= 1 << (one % 8);
+                torn[other / 8] |= 1 << (other % 8);
+                assert!(torn == group || !group_is_whole(&torn), "bits {one} and {other}");
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What RAM knows of the index beside directory and pool, and whether it is true.
+//!
+//! Nothing is read or written here.
+
+use super::cells::Sector;
+
+/// The counts of an index, and how far RAM can be trusted.
+pub struct State {
+    /// An operation is running or failed half way: RAM may differ from the chip.
+    in_doubt: bool,
+    /// The last session ended by a close: nothing is torn.
+    ended: bool,
+    /// The bits that have fallen for ends and beginnings of sessions, in the newest leaf.
+    ends: u32,
+    /// The sector of the newest leaf, which has these bits.
+    newest: Sector,
+    /// A sector with a leaf that was begun and not committed.
+    begun: Option<Sector>,
+    identity: u32,
+    /// The highest sequence number that was seen or given.
+    sequence: u64,
+    records: u32,
+    /// Leaves written since the mount.
+    written: u32,
+    /// The most that any sector was erased, as far as it is known.
+    erases: u32,
+    collected: u32,
+    /// Where the search for two leaves to merge continues.
+    sparse: usize,
+}
+
+impl State {
+    /// Before a mount.
+    pub const UNKNOWN: Self = Self {
+        in_doubt: true,
+        ended: false,
+        ends: 0,
+        newest: 0,
+        begun: None,
+        identity: 0,
+        sequence: 0,
+        records: 0,
+        written: 0,
+        erases: 0,
+        collected: 0,
+        sparse: 0,
+    };
+
+    pub const fn is_in_doubt(&self) -> bool {
+        self.in_doubt
+    }
+
+    /// From now on RAM may differ from the chip.
+    pub const fn doubt(&mut self) {
+        self.in_doubt = true;
+    }
+
+    /// RAM is as the chip is.
+    pub const fn trust(&mut self) {
+        self.in_doubt = false;
+    }
+
+    /// A mount found the newest leaf, and these ends of sessions in it.
+    pub const fn begin(&mut self, newest: Sector, identity: u32, ends: u32) {
+        self.newest = newest;
+        self.identity = identity;
+        self.ends = ends;
+        self.ended = ends % 2 == 1;
+        self.written = 0;
+    }
+
+    /// Whether the last session ended by a close, and this one has written nothing.
+    pub const fn is_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The ends that the newest leaf has.
+    pub const fn ends(&self) -> u32 {
+        self.ends
+    }
+
+    /// One more bit has fallen in the newest leaf.
+    pub const fn note_end(&mut self, ended: bool) {
+        self.ends += 1;
+        self.ended = ended;
+    }
+
+    /// The sector of the newest leaf.
+    pub const fn newest(&self) -> Sector {
+        self.newest
+    }
+
+    /// A sector with a leaf that was begun and not committed.
+    pub const fn begun(&self) -> Option<Sector> {
+        self.begun
+    }
+
+    /// A mount saw a leaf that was begun and not committed, or it begins and saw none.
+    pub const fn note_begun(&mut self, sector: Option<Sector>) {
+        self.begun = sector;
+    }
+
+    pub const fn identity(&self) -> u32 {
+        self.identity
+    }
+
+    /// A formatting begins, after this one.
+    pub const fn set_identity(&mut self, identity: u32) {
+        self.identity = identity;
+    }
+
+    /// A sequence number was seen.
+    pub fn note_sequence(&mut self, sequence: u64) {
+        self.sequence = self.sequence.max(sequence);
+    }
+
+    /// The next numbers are above all that a cut may have hidden.
+    pub const fn leave_gap(&mut self, gap: u64) {
+        self.sequence += gap;
+    }
+
+    /// Gives the next sequence number.
+    pub const fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    /// A leaf was committed there. It is the newest, and has no ends.
+    pub const fn note_leaf(&mut self, sector: Sector) {
+        self.newest = sector;
+        self.ends = 0;
+        self.ended = false;
+        self.written = self.written.saturating_add(1);
+    }
+
+    /// Leaves written since the mount.
+    pub const fn written(&self) -> u32 {
+        self.written
+    }
+
+    pub const fn records(&self) -> u32 {
+        self.records
+    }
+
+    /// There are this many records from now on.
+    pub const fn set_records(&mut self, records: u32) {
+        self.records = records;
+    }
+
+    /// The number of erases of a sector was seen.
+    pub fn note_erases(&mut self, erases: u32) {
+        self.erases = self.erases.max(erases);
+    }
+
+    /// The most erases that were seen.
+    pub const fn erases(&self) -> u32 {
+        self.erases
+    }
+
+    /// A sector was erased.
+    pub const fn note_erase(&mut self) {
+        self.collected = self.collected.saturating_add(1);
+    }
+
+    /// Sectors erased since the index was opened.
+    pub const fn collected(&self) -> u32 {
+        self.collected
+    }
+
+    /// Where the search for two leaves to merge continues.
+    pub const fn sparse(&self) -> usize {
+        self.sparse
+    }
+
+    /// The search for two leaves to merge ended here.
+    pub const fn note_sparse(&mut self, rank: usize) {
+        self.sparse = rank;
+    }
+}
