@@ -188,11 +188,7 @@ impl<'b, F: Flash> Cells<'b, F> {
     }
 
     /// Programs page 0 of a sector, its spare area included.
-    pub fn program_first(
-        &mut self,
-        sector: Sector,
-        frame: &[u8],
-    ) -> Result<(), Fault<F::Error>> {
+    pub fn program_first(&mut self, sector: Sector, frame: &[u8]) -> Result<(), Fault<F::Error>> {
         let page = self.page(sector, 0);
         let (main, spare) = frame.split_at(self.form.page_bytes());
         let done = self.chip.program(page, main, spare);

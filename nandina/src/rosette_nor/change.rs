@@ -77,9 +77,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let joins = live == 0 && self.directory.len() > 1;
         // So every leaf fits in a sector, and what is replaced or removed needs no second one.
         let divides = kind.gain() > 0 && live > self.form.capacity();
-        if divides
-            && self.directory.len() >= self.leaves_max
-            && self.sharing(rank, live).is_none()
+        if divides && self.directory.len() >= self.leaves_max && self.sharing(rank, live).is_none()
         {
             self.make_room()?;
             return self.change(change, was_there);

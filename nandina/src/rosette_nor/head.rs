@@ -163,9 +163,11 @@ mod tests {
     #[test]
     fn a_head_is_read_as_written_and_any_flipped_bit_is_seen() {
         let form = Form::new(&GEOMETRY, 4, 12);
-        let mut sum = |pieces: &[&[u8]]| pieces.concat().iter().fold(7u32, |sum, &byte| {
-            (sum.rotate_left(5) ^ u32::from(byte)).wrapping_mul(0x9E37_79B1)
-        });
+        let mut sum = |pieces: &[&[u8]]| {
+            pieces.concat().iter().fold(7u32, |sum, &byte| {
+                (sum.rotate_left(5) ^ u32::from(byte)).wrapping_mul(0x9E37_79B1)
+            })
+        };
         let head = Head { identity: 3, sequence: 1 << 40, erases: 77, sorted: 83 };
         for high in [None, Some(&[2, 0, 0, 0][..])] {
             let mut frame = [0x11; 256];
@@ -209,7 +211,9 @@ mod tests {
             let bytes = ends_bytes(ends).unwrap();
             assert_eq!(super::ends(&bytes), ends);
             let next = ends_bytes(ends + 1);
-            assert!(next.is_none_or(|next| next.iter().zip(bytes).all(|(new, old)| new & !old == 0)));
+            assert!(
+                next.is_none_or(|next| next.iter().zip(bytes).all(|(new, old)| new & !old == 0))
+            );
         }
         assert_eq!(ends_bytes(65), None);
     }

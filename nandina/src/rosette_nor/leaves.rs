@@ -86,6 +86,7 @@ impl<'b, F: Flash> SectorLeaves<'b, F> {
             log: self.log_of(leaf),
             used: leaf.used,
             last_counts: leaf.last_counts,
+            is_untouched: leaf.is_untouched,
         }
     }
 
@@ -178,8 +179,8 @@ impl<'b, F: Flash> SectorLeaves<'b, F> {
         }
         match self.read_slot(leaf.sector, log, number)? {
             State::Whole(kind) => Ok(Some(kind.puts.then_some(at + bytes))),
-            // The last slot of a leaf that could not be settled may be torn.
-            _ if leaf.is_untouched && is_last => Ok(None),
+            // Slots of a leaf that could not be settled may be torn.
+            _ if leaf.is_untouched => Ok(None),
             _ => Err(self.cells.damage(leaf.sector, at, Damage::Checksum)),
         }
     }

@@ -17,6 +17,9 @@ use crate::flash::Flash;
 use crate::log::GAP;
 use crate::node::{HEADER_BYTES, PageLayout};
 
+/// How often a mount looks at a leaf that is there now and then.
+const TRIES: u32 = 16;
+
 /// The newest leaf of the chip.
 #[derive(Clone, Copy)]
 struct Newest {
@@ -30,14 +33,19 @@ impl<F: Flash> SectorLeaves<'_, F> {
     pub(super) fn mount(&mut self) -> Result<(), Fault<F::Error>> {
         self.state.doubt();
         self.look_at_all()?;
-        if !self.state.is_ended() {
+        let mut tries = 0;
+        while !self.state.is_ended() {
+            tries += 1;
             match self.settle_newest() {
+                Ok(()) => break,
                 // What cannot be settled can be read.
-                Err(fault) if fault.rejects_writes() => {
-                    let _ = self.cells.take_failed();
+                Err(fault) if fault.rejects_writes() && self.cells.take_failed().is_some() => {
                     self.look_at_all()?;
+                    break;
                 }
-                done => done?,
+                // The newest leaf is torn, and cannot be seen any longer.
+                Err(Fault::Corrupt { .. }) if tries < TRIES => self.look_at_all()?,
+                Err(fault) => return Err(fault),
             }
         }
         self.state.trust();
@@ -249,13 +257,23 @@ impl<F: Flash> SectorLeaves<'_, F> {
             self.cells.read(leaf.sector, log.slot(middle), &mut tag)?;
             if slot::is_blank(slot::tag(&tag)) { high = middle } else { low = middle + 1 }
         }
-        leaf.used = low as u8;
+        // A slot that is torn may look blank, but the one behind it was killed then.
+        while low + 1 < log.slots {
+            let mut tag = [0; TAG_BYTES];
+            self.cells.read(leaf.sector, log.slot(low + 1), &mut tag)?;
+            if slot::is_blank(slot::tag(&tag)) {
+                break;
+            }
+            low += 2;
+        }
+        leaf.used = low.min(log.slots) as u8;
         leaf.is_untouched = is_untouched;
-        leaf.last_counts = match low.checked_sub(1) {
-            Some(last) => self.seen_once(&leaf, last)?.is_some(),
-            None => true,
+        let last = match usize::from(leaf.used).checked_sub(1) {
+            Some(last) => self.seen_once(&leaf, last)?,
+            None => None,
         };
-        leaf.live = self.live_by_tags(&leaf)?;
+        leaf.last_counts = last.is_some();
+        leaf.live = self.live_by_tags(&leaf, last)?;
         self.directory.set(rank, leaf);
         if leaf.is_trimmed {
             let span = self.span(rank)?;
@@ -274,7 +292,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
     }
 
     /// The records of a leaf: those of its last whole group, and what the slots behind it change.
-    pub(super) fn live_by_tags(&mut self, leaf: &Leaf) -> Result<u16, Fault<F::Error>> {
+    ///
+    /// `last` is what the last slot does, if it counts.
+    fn live_by_tags(&mut self, leaf: &Leaf, last: Option<Kind>) -> Result<u16, Fault<F::Error>> {
         let log = self.log_of(leaf);
         let used = usize::from(leaf.used);
         let (mut from, mut live) = (0, i32::from(leaf.sorted));
@@ -286,21 +306,23 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 break;
             }
         }
-        // What the two slots before this one have added.
-        let mut added = [0, 0];
+        let mut before: Option<(i32, usize)> = None;
         for number in from..used {
             let mut tag = [0; TAG_BYTES];
             self.cells.read(leaf.sector, log.slot(number), &mut tag)?;
             let tag = slot::tag(&tag);
-            let counts = !slot::is_killed(tag) && (number + 1 < used || leaf.last_counts);
-            let kind = Kind::of(tag);
-            let mut gain = if counts { kind.gain() } else { 0 };
-            if counts && kind.copies {
-                // The slot that it copies counts no longer; its group may have counted it.
-                if number >= from + 2 { live -= added[0] } else { gain = 0 }
+            let kind = if number + 1 == used { last } else { Some(Kind::of(tag)) };
+            let Some(kind) = kind.filter(|_| number + 1 == used || !slot::is_killed(tag)) else {
+                continue;
+            };
+            live += kind.gain();
+            if let Some((gain, copied)) = before.filter(|_| kind.copies)
+                && self.is_copied(leaf, copied, number)?
+            {
+                // It was not killed yet.
+                live -= gain;
             }
-            live += gain;
-            added = [added[1], gain];
+            before = Some((kind.gain(), number));
         }
         Ok(live.clamp(0, 0x3FFF) as u16)
     }

@@ -29,6 +29,8 @@ pub struct Logged {
     pub used: u8,
     /// Whether the last slot counts. It may be torn all the same.
     pub last_counts: bool,
+    /// Whether others may be torn, too: they are of no account then.
+    pub is_untouched: bool,
 }
 
 /// The sorted keys of one log, each once.
@@ -129,15 +131,19 @@ impl<'b> Order<'b> {
             if is_last && !logged.last_counts {
                 break;
             }
-            let bytes = if is_last { slot.len() } else { TAG_BYTES + form.key_bytes };
+            let whole = is_last || logged.is_untouched;
+            let bytes = if whole { slot.len() } else { TAG_BYTES + form.key_bytes };
             cells.read(logged.sector, at, &mut slot[..bytes])?;
             let mut looks = 1;
-            while is_last && slot::state(slot) == State::Torn && looks < LOOKS_MAX {
+            while is_last
+                && matches!(slot::state(slot), State::Torn | State::Blank)
+                && looks < LOOKS_MAX
+            {
                 cells.read(logged.sector, at, slot)?;
                 looks += 1;
             }
             let tag = slot::tag(slot);
-            if slot::is_killed(tag) {
+            if slot::is_killed(tag) || whole && !matches!(slot::state(slot), State::Whole(_)) {
                 continue;
             }
             let key = &slot[TAG_BYTES..TAG_BYTES + form.key_bytes];

@@ -94,10 +94,9 @@ pub fn planned(
     let bounds = Bounds::of(&form, options);
     // Two neighbours share their records or have more than three quarters of what fits in one.
     let in_leaves = leaves.div_ceil(2) * (form.capacity() * 3 / 4);
-    let append = bounds.programs(2 * bounds.parts).and(GROUP as u64, Cost {
-        reads: bounds.parts,
-        ..Cost::default()
-    });
+    let append = bounds
+        .programs(2 * bounds.parts)
+        .and(GROUP as u64, Cost { reads: bounds.parts, ..Cost::default() });
     let look = Cost { reads: bounds.look(), ..Cost::default() };
     // Two leaves may be joined before; at last a sector is erased ahead of need.
     let change = look

@@ -147,7 +147,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
     ) -> Result<([Start; PIECES_MAX], usize), Fault<F::Error>> {
         let spans = sources.spans;
         let begin = spans[0].begin;
-        let mut starts = [Start { source: 0, place: begin, is_taken: false, before: 0 }; PIECES_MAX];
+        let mut starts =
+            [Start { source: 0, place: begin, is_taken: false, before: 0 }; PIECES_MAX];
         let (mut total, mut piece) = (0, 1);
         for (source, span) in spans.iter().enumerate() {
             self.sort(&span.leaf)?;

@@ -6,9 +6,11 @@
 //! is touched for the first time after such a mount, by a lookup as by a change.
 
 use super::directory::Leaf;
+use super::form::{GROUP, GROUP_BYTES, TAG_BYTES};
 use super::leaves::SectorLeaves;
-use super::slot::{self, Kind, State};
 use super::order::LOOKS_MAX;
+use super::slot::{self, Kind, State};
+use crate::engine::KEY_BYTES_MAX;
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 
@@ -29,45 +31,111 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(())
     }
 
-    /// The last slot, if it counts, is copied behind the first blank one, and that is killed.
+    /// The last slot that counts is copied behind the first two blank ones, which are killed.
     ///
-    /// If it does not count, it is killed. So it does not matter what either of them reads as later.
+    /// Slots behind it that do not count are killed, too, and at last the slot that was copied. So
+    /// it does not matter what any of them reads as later. It is two blank ones because settling
+    /// may have been cut itself, between them.
     fn settle(&mut self, rank: usize, leaf: Leaf) -> Result<(), Fault<F::Error>> {
         let log = self.log_of(&leaf);
-        let used = usize::from(leaf.used);
-        let counted = if leaf.last_counts && used > 0 { self.seen(&leaf, used - 1)? } else { None };
-        if used > 0 && counted.is_none() {
-            self.kill(&leaf, used - 1)?;
+        let mut used = usize::from(leaf.used);
+        let (mut counted, mut last) = (None, used);
+        let mut is_lost = false;
+        while counted.is_none() && last > 0 {
+            last -= 1;
+            if last + 1 < used || leaf.last_counts {
+                counted = self.seen(&leaf, last)?;
+                // The mount saw it, and it cannot be seen any longer.
+                is_lost |= counted.is_none() && last + 1 == used;
+            }
+            if counted.is_none() {
+                self.kill(&leaf, last)?;
+            }
+        }
+        if counted.is_some_and(|kind| kind.copies) {
+            self.kill_copied(&leaf, last)?;
         }
         self.order.forget();
-        let lost = leaf.last_counts && counted.is_none() && used > 0;
-        let mut leaf = Leaf { is_untouched: false, last_counts: true, ..leaf };
-        if used < log.slots {
-            self.kill(&leaf, used)?;
-            leaf.used += 1;
-        }
-        self.directory.set(rank, leaf);
-        if lost {
-            // The mount saw it, and it cannot be seen any longer.
-            let span = self.span(rank)?;
-            let live = self.count(&span)?;
-            self.directory.set(rank, Leaf { live, ..leaf });
-            self.state.set_records(self.directory.records());
-        }
-        if used < log.slots {
-            self.seal_group(&self.directory.leaf(rank))?;
-        }
-        let Some(kind) = counted else { return Ok(()) };
-        if usize::from(leaf.used) >= log.slots {
+        if counted.is_some() && used + 2 >= log.slots {
             // No slot is left for the copy.
+            let used = last as u8 + 1;
+            let leaf = Leaf { is_untouched: false, last_counts: true, used, ..leaf };
+            self.directory.set(rank, leaf);
             return self.write_again(rank..rank + 1, 1, None);
         }
-        if self.seen(&leaf, used - 1)? != Some(kind) {
-            return Err(self.cells.damage(leaf.sector, log.slot(used - 1), Damage::Checksum));
+        if last % GROUP == GROUP - 1 && last / GROUP < log.slots / GROUP {
+            // Fingerprints are programmed when the last slot of their group is there.
+            let group = log.group(last / GROUP);
+            let mut bytes = [0; GROUP_BYTES];
+            self.cells.read(leaf.sector, group, &mut bytes)?;
+            if slot::group_is_whole(&bytes) {
+                self.cells.program(leaf.sector, group, &bytes)?;
+                counted = None;
+            } else {
+                // They may be torn: never to be seen again.
+                self.cells.program(leaf.sector, group, &[0; GROUP_BYTES])?;
+            }
         }
-        let kind = Kind { copies: true, ..kind };
+        for _ in 0..2 {
+            if used < log.slots {
+                self.kill(&leaf, used)?;
+                used += 1;
+            }
+        }
+        let mut leaf = Leaf { is_untouched: false, last_counts: true, used: used as u8, ..leaf };
+        self.directory.set(rank, leaf);
+        if is_lost {
+            let span = self.span(rank)?;
+            leaf.live = self.count(&span)?;
+            self.directory.set(rank, leaf);
+            self.state.set_records(self.directory.records());
+        }
+        let Some(kind) = counted else { return Ok(()) };
+        if self.seen(&leaf, last)?.is_none() {
+            return Err(self.cells.damage(leaf.sector, log.slot(last), Damage::Checksum));
+        }
+        let kind = kind.as_copy();
         slot::seal(self.slot, kind);
-        self.append(rank, kind)
+        self.append(rank, kind)?;
+        self.kill(&leaf, last)
+    }
+
+    /// Kills the slot that is copied in the slot `copy`, if that was not done.
+    fn kill_copied(&mut self, leaf: &Leaf, copy: usize) -> Result<(), Fault<F::Error>> {
+        let log = self.log_of(leaf);
+        for number in (0..copy).rev() {
+            let mut tag = [0; TAG_BYTES];
+            self.cells.read(leaf.sector, log.slot(number), &mut tag)?;
+            if !slot::is_killed(slot::tag(&tag)) {
+                if self.is_copied(leaf, number, copy)? {
+                    self.kill(leaf, number)?;
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a slot is the one that is copied in the slot `copy`.
+    ///
+    /// It is if it is torn. Another one with the same key and of the same kind may be it, too: the
+    /// copy is newer.
+    pub(super) fn is_copied(
+        &mut self,
+        leaf: &Leaf,
+        number: usize,
+        copy: usize,
+    ) -> Result<bool, Fault<F::Error>> {
+        let (log, key_bytes) = (self.log_of(leaf), self.form.key_bytes);
+        let State::Whole(kind) = self.read_slot(leaf.sector, &log, number)? else {
+            return Ok(true);
+        };
+        let mut key = [0; KEY_BYTES_MAX];
+        let key = &mut key[..key_bytes];
+        key.copy_from_slice(&self.slot[TAG_BYTES..TAG_BYTES + key_bytes]);
+        self.cells.read(leaf.sector, log.slot(copy), &mut self.slot[..TAG_BYTES + key_bytes])?;
+        let copied = Kind::of(slot::tag(self.slot));
+        Ok(copied == kind.as_copy() && self.slot[TAG_BYTES..TAG_BYTES + key_bytes] == *key)
     }
 
     /// What a slot does, if it is whole; it is in the buffer for slots then.
@@ -90,7 +158,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Kills a slot by one bit.
     fn kill(&mut self, leaf: &Leaf, number: usize) -> Result<(), Fault<F::Error>> {
         let at = self.log_of(leaf).slot(number);
-        let mut tag = [0; super::form::TAG_BYTES];
+        let mut tag = [0; TAG_BYTES];
         self.cells.read(leaf.sector, at, &mut tag)?;
         let tag = slot::killed(slot::tag(&tag));
         self.cells.program(leaf.sector, at, &tag.to_le_bytes())

@@ -22,7 +22,7 @@ pub struct Kind {
     pub puts: bool,
     /// It changes how many records the leaf has.
     pub counts: bool,
-    /// It is a copy of the slot two before it, which counts no longer.
+    /// It is a copy of the last slot before it that counted, and counts in its place.
     pub copies: bool,
 }
 
@@ -34,6 +34,11 @@ impl Kind {
     /// The kind in a tag.
     pub const fn of(tag: u16) -> Self {
         Self { puts: tag & 1 != 0, counts: tag & 2 != 0, copies: tag & 4 != 0 }
+    }
+
+    /// The kind of a copy of such a slot.
+    pub const fn as_copy(self) -> Self {
+        Self { copies: true, ..self }
     }
 
     /// The records that the leaf has more.
@@ -169,7 +174,8 @@ mod tests {
             for record in [[0, 0, 0], [0x5A, 0xFF, 0xFE], [0xFF, 0xFF, 0xFF], [7, 0x80, 1]] {
                 let whole = slot(kind, record);
                 assert_eq!(state(&whole), State::Whole(kind));
-                let word = u64::from_le_bytes([&whole[..], &[0xFF; 3]].concat().try_into().unwrap());
+                let word =
+                    u64::from_le_bytes([&whole[..], &[0xFF; 3]].concat().try_into().unwrap());
                 // Each mixture of old and new bits: a subset of the zeros.
                 let zeros = !word;
                 let mut missing = zeros;

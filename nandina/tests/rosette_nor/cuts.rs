@@ -1,1 +1,255 @@
-//! Later.
+//! Power is cut at every operation that changes the chip, and again in the session after that.
+
+use nandina::flash::{Geometry, Profile};
+use nandina::store::RosetteNor;
+use nandina::{Index, OpenError, ReadError, WriteError, key};
+use nandina_sim::{Chip, ChipError, Cut, Faults};
+
+use crate::model::{Model, OPTIONS, Random, SMALL, compare, ram, value};
+
+/// So few and small sectors that leaves are divided, joined and erased within some changes.
+pub const TINY: Profile = Profile {
+    geometry: Geometry { page_bytes: 256, spare_bytes: 0, pages_per_block: 3, blocks: 9 },
+    ..SMALL
+};
+
+/// A change of a record.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Put([u8; 4], [u8; 12]),
+    Remove([u8; 4]),
+}
+
+impl Change {
+    fn apply(self, model: &mut Model) {
+        match self {
+            Self::Put(key, value) => model.insert(key, value),
+            Self::Remove(key) => model.remove(&key),
+        };
+    }
+
+    fn make(
+        self,
+        index: &mut Index<'_, &mut Chip, RosetteNor>,
+    ) -> Result<(), WriteError<ChipError>> {
+        match self {
+            Self::Put(key, value) => index.insert(&key, &value).map(|_| ()),
+            Self::Remove(key) => index.remove(&key).map(|_| ()),
+        }
+    }
+}
+
+/// Inserts without order, values that are replaced, and removals of nearly all.
+fn changes(seed: u64, count: u32) -> Vec<Change> {
+    let mut random = Random::new(seed);
+    let change = |turn: u32| {
+        let key = key::from_u32(random.below(60));
+        let puts = if turn < count / 2 { 7 } else { 2 };
+        if random.below(8) < puts { Change::Put(key, value(turn)) } else { Change::Remove(key) }
+    };
+    (0..count).map(change).collect()
+}
+
+/// All records, or `None` if power is lost meanwhile.
+fn content(index: &mut Index<'_, &mut Chip, RosetteNor>, what: &str) -> Option<Model> {
+    let mut model = Model::new();
+    let read = |index: &mut Index<'_, &mut Chip, RosetteNor>, model: &mut Model| {
+        let mut range = index.range(..)?;
+        while let Some((key, value)) = range.next()? {
+            model.insert(key.try_into().unwrap(), value.try_into().unwrap());
+        }
+        Ok::<_, ReadError<ChipError>>(())
+    };
+    match read(index, &mut model) {
+        Ok(()) => Some(model),
+        Err(ReadError::Device(ChipError::PowerLost)) => None,
+        Err(error) => panic!("{what}: {error}"),
+    }
+}
+
+/// Opens the index, or `None` if power is lost meanwhile.
+fn opened<'b>(
+    chip: &'b mut Chip,
+    ram: &'b mut [u8],
+    what: &str,
+) -> Option<Index<'b, &'b mut Chip, RosetteNor>> {
+    match Index::<_, RosetteNor>::open(chip, &OPTIONS, ram) {
+        Ok(index) => Some(index),
+        Err(OpenError::Device(ChipError::PowerLost)) => None,
+        Err(error) => panic!("{what}: {error}"),
+    }
+}
+
+/// The states that the chip may be in: one, or two after a cut in a change.
+#[derive(Clone)]
+struct Allowed(Vec<Model>);
+
+impl Allowed {
+    fn one(model: Model) -> Self {
+        Self(vec![model])
+    }
+
+    /// What was read must be one of them, and is it from now on.
+    fn settle(&mut self, found: Model, what: &str) {
+        if !self.0.contains(&found) {
+            for model in &self.0 {
+                let lost: Vec<_> =
+                    model.iter().filter(|it| found.get(it.0) != Some(it.1)).collect();
+                let more: Vec<_> =
+                    found.iter().filter(|it| model.get(it.0) != Some(it.1)).collect();
+                println!("lost {lost:?}, more {more:?}");
+            }
+            panic!("{what}: a state that never was");
+        }
+        self.0 = vec![found];
+    }
+
+    /// A change was cut: it may be there.
+    fn cut(&mut self, change: Change) {
+        let mut after = self.0.clone();
+        after.iter_mut().for_each(|model| change.apply(model));
+        self.0.extend(after);
+    }
+}
+
+/// Opens the index, reads all of it, and makes changes, until power is lost or they are made.
+///
+/// Returns whether power was lost.
+fn session(
+    chip: &mut Chip,
+    ram: &mut [u8],
+    allowed: &mut Allowed,
+    changes: &[Change],
+    closes: bool,
+    what: &str,
+) -> bool {
+    let Some(mut index) = opened(chip, ram, what) else { return true };
+    // At first some changes, before all leaves were touched.
+    let (first, rest) = changes.split_at(changes.len() / 2);
+    for change in first {
+        match change.make(&mut index) {
+            Ok(()) => allowed.0.iter_mut().for_each(|model| change.apply(model)),
+            Err(WriteError::Device(ChipError::PowerLost)) => {
+                allowed.cut(*change);
+                return true;
+            }
+            Err(error) => panic!("{what}: {error}"),
+        }
+    }
+    let Some(found) = content(&mut index, what) else { return true };
+    allowed.settle(found, what);
+    for change in rest {
+        match change.make(&mut index) {
+            Ok(()) => change.apply(&mut allowed.0[0]),
+            Err(WriteError::Device(ChipError::PowerLost)) => {
+                allowed.cut(*change);
+                return true;
+            }
+            Err(error) => panic!("{what}: {error}"),
+        }
+    }
+    if closes {
+        return !index.close().has_power();
+    }
+    false
+}
+
+/// Power is restored, and all that can be read must be allowed, now and later.
+fn end(chip: &mut Chip, ram: &mut [u8], mut allowed: Allowed, what: &str) {
+    for _ in 0..3 {
+        chip.restore_power();
+        let mut index = opened(chip, ram, what).unwrap();
+        let found = content(&mut index, what).unwrap();
+        allowed.settle(found, what);
+        assert_eq!(index.len() as usize, allowed.0[0].len(), "{what}");
+        compare(&mut index, &allowed.0[0]);
+    }
+}
+
+/// Runs `changes` with a cut, and returns what is allowed then; `None` if nothing was cut.
+fn first_cut(
+    chip: &mut Chip,
+    ram: &mut [u8],
+    changes: &[Change],
+    at: u64,
+    cut: Cut,
+) -> Option<Allowed> {
+    let index = Index::<_, RosetteNor>::format(&mut *chip, &OPTIONS, ram).unwrap();
+    drop(index);
+    chip.cut_at_change(at, cut);
+    let mut allowed = Allowed::one(Model::new());
+    let is_cut = session(chip, ram, &mut allowed, changes, true, "first session");
+    is_cut.then_some(allowed)
+}
+
+/// Cuts at every change of the chip, of every kind. Returns how often.
+fn cut_everywhere(unstable: bool, seed: u64, count: u32) -> u32 {
+    let changes = changes(seed, count);
+    let mut ram = ram(&TINY, &OPTIONS);
+    let mut cuts = 0;
+    for cut in Cut::ALL {
+        for at in 0.. {
+            let mut chip = Chip::with_seed(TINY, seed + at);
+            let unstable_pages = u32::from(unstable);
+            chip.set_faults(Faults { unstable_pages, ..Faults::NONE });
+            let Some(allowed) = first_cut(&mut chip, &mut ram, &changes, at, cut) else { break };
+            end(&mut chip, &mut ram, allowed, &format!("seed {seed}, {cut:?} at {at}"));
+            cuts += 1;
+        }
+    }
+    cuts
+}
+
+#[test]
+fn a_cut_at_every_operation_leaves_the_old_or_the_new_state() {
+    let cuts: u32 = (0..2).map(|seed| cut_everywhere(false, seed, 250)).sum();
+    assert!(cuts > 2_500, "only {cuts} cuts");
+}
+
+#[test]
+fn h5_torn_bits_that_read_differently_each_time_hide_and_bring_back_nothing() {
+    let cuts: u32 = (0..4).map(|seed| cut_everywhere(true, seed, 250)).sum();
+    assert!(cuts > 5_000, "only {cuts} cuts");
+}
+
+/// Cuts everywhere, and again at each change of the two sessions after that.
+fn cut_twice(unstable: bool, seed: u64, step: u64) -> u32 {
+    let changes = changes(seed, 150);
+    let more = self::changes(seed + 100, 6);
+    let mut ram = ram(&TINY, &OPTIONS);
+    let mut cuts = 0;
+    for (nth, cut) in Cut::ALL.into_iter().enumerate() {
+        for at in (nth as u64 % step..).step_by(step as usize) {
+            let mut chip = Chip::with_seed(TINY, seed + at);
+            let unstable_pages = u32::from(unstable);
+            chip.set_faults(Faults { unstable_pages, ..Faults::NONE });
+            let Some(allowed) = first_cut(&mut chip, &mut ram, &changes, at, cut) else { break };
+            for again in Cut::ALL {
+                for second in 0.. {
+                    let (mut chip, mut allowed) = (chip.clone(), allowed.clone());
+                    chip.restore_power();
+                    chip.cut_at_change(second, again);
+                    let what = format!("seed {seed}, {cut:?} at {at}, {again:?} at {second}");
+                    if !session(&mut chip, &mut ram, &mut allowed, &more, false, &what) {
+                        break;
+                    }
+                    end(&mut chip, &mut ram, allowed, &what);
+                    cuts += 1;
+                }
+            }
+        }
+    }
+    cuts
+}
+
+#[test]
+fn two_cuts_at_every_operation_leave_the_old_or_the_new_state() {
+    let cuts = cut_twice(false, 7, 9);
+    assert!(cuts > 3_000, "only {cuts} cuts");
+}
+
+#[test]
+fn two_cuts_with_unstable_bits_leave_the_old_or_the_new_state() {
+    let cuts: u32 = (0..3).map(|seed| cut_twice(true, 20 + seed, 11)).sum();
+    assert!(cuts > 9_000, "only {cuts} cuts");
+}

@@ -63,9 +63,12 @@ pub fn compare<F: Flash<Error: std::fmt::Debug>>(
     while let Some((key, value)) = range.next().unwrap() {
         upwards.push((key.to_vec(), value.to_vec()));
     }
-    assert!(upwards.iter().map(|(key, value)| (&key[..], &value[..])).eq(model
-        .iter()
-        .map(|(key, value)| (&key[..], &value[..]))));
+    assert!(
+        upwards
+            .iter()
+            .map(|(key, value)| (&key[..], &value[..]))
+            .eq(model.iter().map(|(key, value)| (&key[..], &value[..])))
+    );
     let mut downwards = Vec::new();
     let mut range = index.range_down(..).unwrap();
     while let Some((key, value)) = range.next().unwrap() {
@@ -85,8 +88,7 @@ fn it_holds_what_a_map_holds() {
     ] {
         let mut chip = Chip::new(profile);
         let mut ram = ram(&profile, &OPTIONS);
-        let mut index =
-            Index::<_, RosetteNor>::format(&mut chip, &OPTIONS, &mut ram).unwrap();
+        let mut index = Index::<_, RosetteNor>::format(&mut chip, &OPTIONS, &mut ram).unwrap();
         let (mut model, mut random) = (Model::new(), Random::new(1));
         for turn in 0..turns {
             let key = key::from_u32(random.below(keys) * 0x10_0001);
@@ -109,8 +111,7 @@ fn it_holds_what_a_map_holds() {
         // The same after a clean end, and after none.
         index.close();
         for _ in 0..2 {
-            let mut index =
-                Index::<_, RosetteNor>::open(&mut chip, &OPTIONS, &mut ram).unwrap();
+            let mut index = Index::<_, RosetteNor>::open(&mut chip, &OPTIONS, &mut ram).unwrap();
             compare(&mut index, &model);
         }
     }
