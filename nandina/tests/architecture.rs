@@ -43,10 +43,14 @@ const MODULES: &[(&str, &[&str])] = &[
     ),
     ("rosette", &["bytes", "flash", "node", "error", "blocks", "log", "gc", "engine", "rosette"]),
     (
+        "rosette_nor",
+        &["bytes", "flash", "node", "error", "blocks", "log", "gc", "engine", "rosette_nor"],
+    ),
+    (
         "store",
         &[
             "checksum", "bytes", "flash", "node", "error", "blocks", "cache", "log", "gc", "space",
-            "engine", "tree", "rosette", "tnc", "store",
+            "engine", "tree", "rosette", "rosette_nor", "tnc", "store",
         ],
     ),
     ("tnc", &["bytes", "flash", "node", "error", "blocks", "log", "gc", "space", "engine", "tnc"]),

@@ -198,9 +198,9 @@ impl PageLayout {
         Fields(bytes).header()
     }
 
-    /// Whether these are the magic, the version and the system of a header.
-    pub(crate) fn begins_header(bytes: [u8; 4], system: u8) -> bool {
-        bytes[..2] == super::header::MAGIC && bytes[2] == VERSION && bytes[3] == system
+    /// Whether these are the magic, the version and the system of some header.
+    pub(crate) fn begins_header(bytes: [u8; 4]) -> bool {
+        bytes[..2] == super::header::MAGIC && bytes[2] == VERSION
     }
 
     /// The settings of the index in the bytes of a header.

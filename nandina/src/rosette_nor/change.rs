@@ -1,4 +1,4 @@
-//! Changes of records: a slot of a log, or a leaf that is written again with the change.
+//! Changes of records: a slot of a log, or a leaf that is written again with it.
 
 use super::directory::Leaf;
 use super::form::{GROUP, GROUP_BYTES, TAG_BYTES};
@@ -132,7 +132,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         // A copy counts what the slot counted that it copies.
         let gain = if kind.copies { 0 } else { kind.gain() };
         let live = (i32::from(leaf.live) + gain) as u16;
-        let leaf = Leaf { used: leaf.used + 1, live, last_counts: true, ..leaf };
+        let leaf = Leaf { used: leaf.used + 1, live, ..leaf };
         self.directory.set(rank, leaf);
         self.seal_group(&leaf)
     }

@@ -104,12 +104,10 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let used = usize::from(leaf.used);
         let mut group = [0; GROUP_BYTES];
         for number in 0..log.slots {
-            let is_last = leaf.is_untouched && number + 1 == used;
             match self.read_slot(leaf.sector, &log, number)? {
                 State::Blank if number >= used => continue,
-                State::Torn if number >= used && leaf.is_untouched => continue,
+                State::Torn | State::Killed if leaf.is_untouched => continue,
                 State::Whole(_) | State::Killed if number < used => {}
-                State::Torn if is_last => continue,
                 _ => report(Violation { page, what: "a slot of a log is damaged" }),
             }
             if number.is_multiple_of(GROUP) && number / GROUP < log.slots / GROUP {

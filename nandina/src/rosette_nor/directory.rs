@@ -12,9 +12,6 @@ pub const BESIDE_KEY: usize = 7;
 /// The bit of the sorted records that says that the leaf was not touched since the mount.
 const UNTOUCHED: u16 = 1 << 15;
 
-/// The bit of the sorted records that says that the last slot counts.
-const LAST_COUNTS: u16 = 1 << 14;
-
 /// The bit of the live records that says that the leaf may hold records below its range.
 const TRIMMED: u16 = 1 << 15;
 
@@ -27,13 +24,13 @@ pub struct Leaf {
     /// Records that it holds.
     pub live: u16,
     /// Slots of its log that were used.
+    ///
+    /// Until it is settled, those up to the last one that counts.
     pub used: u8,
     /// Whether it has to be settled before it is used.
     pub is_untouched: bool,
     /// Whether it may hold records below its range.
     pub is_trimmed: bool,
-    /// Whether its last slot counts, as the mount has decided.
-    pub last_counts: bool,
 }
 
 /// The leaves, in the order of their keys.
@@ -83,12 +80,11 @@ impl<'b> Directory<'b> {
         let (sorted, live) = (u16_at(bytes, 2), u16_at(bytes, 4));
         Leaf {
             sector: u16_at(bytes, 0),
-            sorted: sorted & !(UNTOUCHED | LAST_COUNTS),
+            sorted: sorted & !UNTOUCHED,
             live: live & !TRIMMED,
             used: bytes[6],
             is_untouched: sorted & UNTOUCHED != 0,
             is_trimmed: live & TRIMMED != 0,
-            last_counts: sorted & LAST_COUNTS != 0,
         }
     }
 
@@ -96,9 +92,7 @@ impl<'b> Directory<'b> {
     pub fn set(&mut self, rank: usize, leaf: Leaf) {
         let at = rank * self.entry_bytes() + self.key_bytes;
         let bytes = &mut self.entries[at..at + BESIDE_KEY];
-        let sorted = leaf.sorted
-            | if leaf.is_untouched { UNTOUCHED } else { 0 }
-            | if leaf.last_counts { LAST_COUNTS } else { 0 };
+        let sorted = leaf.sorted | if leaf.is_untouched { UNTOUCHED } else { 0 };
         let live = leaf.live | if leaf.is_trimmed { TRIMMED } else { 0 };
         bytes[..2].copy_from_slice(&leaf.sector.to_le_bytes());
         bytes[2..4].copy_from_slice(&sorted.to_le_bytes());
@@ -186,7 +180,6 @@ mod tests {
             used: 200,
             is_untouched: true,
             is_trimmed: false,
-            last_counts: true,
         };
         for low in [[0, 0], [7, 0], [3, 1], [3, 0], [9, 9]] {
             assert!(directory.insert_in_order(&low, leaf(u16::from_be_bytes(low))));

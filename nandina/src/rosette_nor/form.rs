@@ -40,7 +40,7 @@ const SLOTS_MIN: usize = 16;
 pub const RECORD_MAX: usize = 500;
 
 /// The most records of the sorted part.
-const SORTED_MAX: usize = 0x3E00;
+const SORTED_MAX: usize = 0x7E00;
 
 /// The sizes of sectors and records.
 #[derive(Clone, Copy, Debug)]

@@ -22,9 +22,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Cost: that of a mount, an erase and four programs. Over an index of other settings, or none,
     /// a read for each sector in place of a mount.
     pub(super) fn format(&mut self) -> Result<(), OpenError<F::Error>> {
-        match self.mount() {
+        match self.find() {
             Ok(()) => self.begin_change()?,
-            Err(Fault::Device(error)) => return Err(OpenError::Device(error)),
+            Err(OpenError::Device(error)) => return Err(OpenError::Device(error)),
             Err(_) => self.survey()?,
         }
         self.state.doubt();
@@ -43,15 +43,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
         }
         self.directory.clear();
         self.order.forget();
-        let leaf = Leaf {
-            sector,
-            sorted: 0,
-            live: 0,
-            used: 0,
-            is_untouched: false,
-            is_trimmed: false,
-            last_counts: true,
-        };
+        let leaf =
+            Leaf { sector, sorted: 0, live: 0, used: 0, is_untouched: false, is_trimmed: false };
         if !self.directory.insert(0, fences.0, leaf) {
             return Err(OpenError::ChipTooSmall { limit_pages: 0 });
         }
@@ -85,15 +78,23 @@ impl<F: Flash> SectorLeaves<'_, F> {
     }
 
     /// Opens the index on the chip.
+    ///
+    /// Nothing is written where the newest index is another one.
     pub(super) fn find(&mut self) -> Result<(), OpenError<F::Error>> {
-        match self.mount() {
-            Ok(()) => Ok(()),
+        match self.look_at_all() {
+            Ok(()) if self.state.has_foreign() => {
+                if let Some(other) = self.identify()? {
+                    return Err(other);
+                }
+            }
+            Ok(()) => {}
             Err(Fault::Corrupt { page, reason }) => {
                 let other = self.identify()?;
-                Err(other.unwrap_or(OpenError::Corrupt { page, reason }))
+                return Err(other.unwrap_or(OpenError::Corrupt { page, reason }));
             }
-            Err(fault) => Err(fault.into()),
+            Err(fault) => return Err(fault.into()),
         }
+        Ok(self.settle_all()?)
     }
 
     /// Why a chip without a leaf of this index cannot be opened; `None` if it has one.

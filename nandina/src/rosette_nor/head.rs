@@ -131,7 +131,7 @@ pub fn ends(bytes: &[u8]) -> u32 {
     bytes[..ENDS_BYTES].iter().map(|byte| byte.count_zeros()).sum()
 }
 
-/// The bytes in which as many bits have fallen, if there are so many.
+/// The bytes in which as many bits have fallen, if there are as many.
 pub const fn ends_bytes(ends: u32) -> Option<[u8; ENDS_BYTES]> {
     match ends {
         0..64 => Some((u64::MAX << ends).to_le_bytes()),

@@ -85,7 +85,6 @@ impl<'b, F: Flash> SectorLeaves<'b, F> {
             sector: leaf.sector,
             log: self.log_of(leaf),
             used: leaf.used,
-            last_counts: leaf.last_counts,
             is_untouched: leaf.is_untouched,
         }
     }
@@ -169,10 +168,6 @@ impl<'b, F: Flash> SectorLeaves<'b, F> {
     ) -> Result<Option<Option<usize>>, Fault<F::Error>> {
         let at = log.slot(number);
         let bytes = TAG_BYTES + key.len();
-        let is_last = number + 1 == usize::from(leaf.used);
-        if is_last && !leaf.last_counts {
-            return Ok(None);
-        }
         self.cells.read(leaf.sector, at, &mut self.slot[..bytes])?;
         if slot::is_killed(slot::tag(self.slot)) || self.slot[TAG_BYTES..bytes] != *key {
             return Ok(None);

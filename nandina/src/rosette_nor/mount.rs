@@ -31,8 +31,12 @@ struct Newest {
 impl<F: Flash> SectorLeaves<'_, F> {
     /// Finds the leaves on the chip, and settles what a cut may have torn.
     pub(super) fn mount(&mut self) -> Result<(), Fault<F::Error>> {
-        self.state.doubt();
         self.look_at_all()?;
+        self.settle_all()
+    }
+
+    /// Settles what a cut may have torn of what was found.
+    pub(super) fn settle_all(&mut self) -> Result<(), Fault<F::Error>> {
         let mut tries = 0;
         while !self.state.is_ended() {
             tries += 1;
@@ -55,7 +59,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Finds the leaves on the chip. Nothing is written.
     ///
     /// Cost: a read for each sector, two for each leaf, and about twelve for each log.
-    fn look_at_all(&mut self) -> Result<(), Fault<F::Error>> {
+    pub(super) fn look_at_all(&mut self) -> Result<(), Fault<F::Error>> {
+        self.state.doubt();
         let Some(newest) = self.gather()? else {
             return Err(self.cells.damage(0, 0, Damage::NoRoot));
         };
@@ -82,6 +87,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
             self.order.forget();
             self.pool.clear();
             self.state.note_begun(None);
+            self.state.note_foreign(false);
             // Leaves of an older identity were listed, or were too many.
             let mut is_mixed = false;
             for sector in 0..self.sectors as Sector {
@@ -105,7 +111,6 @@ impl<F: Flash> SectorLeaves<'_, F> {
                     used: 0,
                     is_untouched: false,
                     is_trimmed: false,
-                    last_counts: false,
                 };
                 let (low, _) = head::fences(&self.form, &tail);
                 if !self.directory.insert_in_order(low, leaf) {
@@ -140,7 +145,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 Err(Fault::Corrupt { .. }) => return Ok(None),
                 Err(fault) => return Err(fault),
             }
-            if !PageLayout::begins_header(bytes, self.medium.system) {
+            if !PageLayout::begins_header(bytes) {
                 return Ok(None);
             }
         }
@@ -149,7 +154,13 @@ impl<F: Flash> SectorLeaves<'_, F> {
         }
         let cells = &mut self.cells;
         let sum = &mut |pieces: &[&[u8]]| cells.checksum(pieces);
-        let Some(head) = head::read(&self.form, tail, &self.medium, sum) else { return Ok(None) };
+        let Some(head) = head::read(&self.form, tail, &self.medium, sum) else {
+            let header = &tail[self.form.head_bytes() + MAGIC_AT..][..MAGIC_BYTES];
+            if PageLayout::begins_header([header[0], header[1], header[2], header[3]]) {
+                self.state.note_foreign(true);
+            }
+            return Ok(None);
+        };
         let mut commit = [0; COMMIT_BYTES];
         match self.cells.read(sector, self.form.marks_at(), &mut commit) {
             Ok(()) => {}
@@ -249,30 +260,17 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Finds how far the log of the leaf at a rank is used, and how many records it has.
     fn count_leaf(&mut self, rank: usize, is_untouched: bool) -> Result<(), Fault<F::Error>> {
         let mut leaf = self.directory.leaf(rank);
-        let log = self.log_of(&leaf);
-        let (mut low, mut high) = (0, log.slots);
-        while low < high {
-            let middle = low.midpoint(high);
-            let mut tag = [0; TAG_BYTES];
-            self.cells.read(leaf.sector, log.slot(middle), &mut tag)?;
-            if slot::is_blank(slot::tag(&tag)) { high = middle } else { low = middle + 1 }
-        }
-        // A slot that is torn may look blank, but the one behind it was killed then.
-        while low + 1 < log.slots {
-            let mut tag = [0; TAG_BYTES];
-            self.cells.read(leaf.sector, log.slot(low + 1), &mut tag)?;
-            if slot::is_blank(slot::tag(&tag)) {
+        let mut used = self.end_of_log(&leaf, 0)?;
+        // What is torn or killed at the end does not count.
+        let mut last = None;
+        while is_untouched && used > 0 {
+            last = self.seen_once(&leaf, used - 1)?;
+            if last.is_some() {
                 break;
             }
-            low += 2;
+            used -= 1;
         }
-        leaf.used = low.min(log.slots) as u8;
-        leaf.is_untouched = is_untouched;
-        let last = match usize::from(leaf.used).checked_sub(1) {
-            Some(last) => self.seen_once(&leaf, last)?,
-            None => None,
-        };
-        leaf.last_counts = last.is_some();
+        (leaf.used, leaf.is_untouched) = (used as u8, is_untouched);
         leaf.live = self.live_by_tags(&leaf, last)?;
         self.directory.set(rank, leaf);
         if leaf.is_trimmed {
@@ -281,6 +279,32 @@ impl<F: Flash> SectorLeaves<'_, F> {
             self.directory.set(rank, leaf);
         }
         Ok(())
+    }
+
+    /// The first slot of a log from which on all look blank; those before `from` do not.
+    pub(super) fn end_of_log(
+        &mut self,
+        leaf: &Leaf,
+        from: usize,
+    ) -> Result<usize, Fault<F::Error>> {
+        let log = self.log_of(leaf);
+        let (mut low, mut high) = (from, log.slots);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.is_blank(leaf, middle)? { high = middle } else { low = middle + 1 }
+        }
+        // A slot that is torn may look blank, but the one behind it was killed then.
+        while low + 1 < log.slots && !self.is_blank(leaf, low + 1)? {
+            low += 2;
+        }
+        Ok(low)
+    }
+
+    /// Whether the tag of a slot is blank.
+    fn is_blank(&mut self, leaf: &Leaf, number: usize) -> Result<bool, Fault<F::Error>> {
+        let mut tag = [0; TAG_BYTES];
+        self.cells.read(leaf.sector, self.log_of(leaf).slot(number), &mut tag)?;
+        Ok(slot::is_blank(slot::tag(&tag)))
     }
 
     fn seen_once(&mut self, leaf: &Leaf, number: usize) -> Result<Option<Kind>, Fault<F::Error>> {
@@ -293,7 +317,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
 
     /// The records of a leaf: those of its last whole group, and what the slots behind it change.
     ///
-    /// `last` is what the last slot does, if it counts.
+    /// `last` is what the last slot does, if it was looked at.
     fn live_by_tags(&mut self, leaf: &Leaf, last: Option<Kind>) -> Result<u16, Fault<F::Error>> {
         let log = self.log_of(leaf);
         let used = usize::from(leaf.used);
@@ -311,9 +335,10 @@ impl<F: Flash> SectorLeaves<'_, F> {
             let mut tag = [0; TAG_BYTES];
             self.cells.read(leaf.sector, log.slot(number), &mut tag)?;
             let tag = slot::tag(&tag);
-            let kind = if number + 1 == used { last } else { Some(Kind::of(tag)) };
-            let Some(kind) = kind.filter(|_| number + 1 == used || !slot::is_killed(tag)) else {
-                continue;
+            let kind = match last {
+                Some(last) if number + 1 == used => last,
+                _ if slot::is_killed(tag) => continue,
+                _ => Kind::of(tag),
             };
             live += kind.gain();
             if let Some((gain, copied)) = before.filter(|_| kind.copies)
@@ -357,7 +382,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     fn copy_newest(&mut self, rank: usize) -> Result<(), Fault<F::Error>> {
         let leaf = self.directory.leaf(rank);
         // Its log has nothing that was acknowledged.
-        let settled = Leaf { used: 0, is_untouched: false, last_counts: true, ..leaf };
+        let settled = Leaf { used: 0, is_untouched: false, ..leaf };
         self.directory.set(rank, Leaf { live: leaf.sorted, ..settled });
         self.order.forget();
         if leaf.is_trimmed {

@@ -27,9 +27,7 @@ pub struct Logged {
     pub sector: Sector,
     pub log: Log,
     pub used: u8,
-    /// Whether the last slot counts. It may be torn all the same.
-    pub last_counts: bool,
-    /// Whether others may be torn, too: they are of no account then.
+    /// Whether slots may be torn that are not the last one: they are of no account then.
     pub is_untouched: bool,
 }
 
@@ -128,9 +126,6 @@ impl<'b> Order<'b> {
             let at = logged.log.slot(number.into());
             // Only the last slot may be torn, and read differently each time.
             let is_last = number + 1 == logged.used;
-            if is_last && !logged.last_counts {
-                break;
-            }
             let whole = is_last || logged.is_untouched;
             let bytes = if whole { slot.len() } else { TAG_BYTES + form.key_bytes };
             cells.read(logged.sector, at, &mut slot[..bytes])?;

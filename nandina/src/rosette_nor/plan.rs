@@ -12,7 +12,7 @@ use crate::engine::{Cost, Options, Plan};
 use crate::error::OpenError;
 use crate::flash::{Capabilities, Geometry};
 
-/// Reads that halving a row of so many takes.
+/// Reads that halving a row of this many takes.
 const fn halvings(count: usize) -> u64 {
     (usize::BITS - count.leading_zeros()) as u64 + 1
 }

@@ -205,7 +205,6 @@ impl<F: Flash> SectorLeaves<'_, F> {
             used: 0,
             is_untouched: false,
             is_trimmed: false,
-            last_counts: true,
         })
     }
 
@@ -311,7 +310,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         for step in 0..count.saturating_sub(1) {
             let lower = (self.state.sparse() + step) % (count - 1);
             let (one, other) = (self.directory.leaf(lower), self.directory.leaf(lower + 1));
-            if usize::from(one.live + other.live) <= self.form.capacity() * 3 / 4 {
+            if usize::from(one.live + other.live) <= self.form.capacity() * 15 / 16 {
                 self.write_two(lower, 1, None)?;
                 self.state.note_sparse(lower);
                 return Ok(true);
@@ -320,7 +319,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(false)
     }
 
-    /// Erases a sector ahead of need unless so many are ready. Returns whether it did.
+    /// Erases a sector ahead of need unless this many are ready. Returns whether it did.
     pub(super) fn refill(&mut self, wanted: usize) -> Result<bool, Fault<F::Error>> {
         let Some(sector) = self.pool.next_to_erase(wanted) else { return Ok(false) };
         debug_assert!(self.pool.state(sector) == Use::Free, "a sector with a leaf is erased");

@@ -40,18 +40,18 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let log = self.log_of(&leaf);
         let mut used = usize::from(leaf.used);
         let (mut counted, mut last) = (None, used);
+        // What the mount saw may not be seen any longer.
         let mut is_lost = false;
         while counted.is_none() && last > 0 {
             last -= 1;
-            if last + 1 < used || leaf.last_counts {
-                counted = self.seen(&leaf, last)?;
-                // The mount saw it, and it cannot be seen any longer.
-                is_lost |= counted.is_none() && last + 1 == used;
-            }
-            if counted.is_none() {
-                self.kill(&leaf, last)?;
-            }
+            counted = self.seen(&leaf, last)?;
+            is_lost |= counted.is_none();
         }
+        let end = self.end_of_log(&leaf, used)?;
+        for number in if counted.is_some() { last + 1 } else { 0 }..end {
+            self.kill(&leaf, number)?;
+        }
+        used = end;
         if counted.is_some_and(|kind| kind.copies) {
             self.kill_copied(&leaf, last)?;
         }
@@ -59,11 +59,10 @@ impl<F: Flash> SectorLeaves<'_, F> {
         if counted.is_some() && used + 2 >= log.slots {
             // No slot is left for the copy.
             let used = last as u8 + 1;
-            let leaf = Leaf { is_untouched: false, last_counts: true, used, ..leaf };
-            self.directory.set(rank, leaf);
+            self.directory.set(rank, Leaf { is_untouched: false, used, ..leaf });
             return self.write_again(rank..rank + 1, 1, None);
         }
-        if last % GROUP == GROUP - 1 && last / GROUP < log.slots / GROUP {
+        if counted.is_some() && last % GROUP == GROUP - 1 {
             // Fingerprints are programmed when the last slot of their group is there.
             let group = log.group(last / GROUP);
             let mut bytes = [0; GROUP_BYTES];
@@ -82,7 +81,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 used += 1;
             }
         }
-        let mut leaf = Leaf { is_untouched: false, last_counts: true, used: used as u8, ..leaf };
+        let mut leaf = Leaf { is_untouched: false, used: used as u8, ..leaf };
         self.directory.set(rank, leaf);
         if is_lost {
             let span = self.span(rank)?;
@@ -100,16 +99,19 @@ impl<F: Flash> SectorLeaves<'_, F> {
         self.kill(&leaf, last)
     }
 
-    /// Kills the slot that is copied in the slot `copy`, if that was not done.
+    /// Kills the slot that is copied in the slot `copy`, whether that was done or not.
+    ///
+    /// It is the last one before it that was not killed as a blank one. Its kill may be torn.
     fn kill_copied(&mut self, leaf: &Leaf, copy: usize) -> Result<(), Fault<F::Error>> {
         let log = self.log_of(leaf);
         for number in (0..copy).rev() {
             let mut tag = [0; TAG_BYTES];
             self.cells.read(leaf.sector, log.slot(number), &mut tag)?;
-            if !slot::is_killed(slot::tag(&tag)) {
-                if self.is_copied(leaf, number, copy)? {
-                    self.kill(leaf, number)?;
-                }
+            let is_killed = slot::is_killed(slot::tag(&tag));
+            if is_killed || self.is_copied(leaf, number, copy)? {
+                self.kill(leaf, number)?;
+            }
+            if !is_killed {
                 break;
             }
         }
@@ -133,9 +135,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let mut key = [0; KEY_BYTES_MAX];
         let key = &mut key[..key_bytes];
         key.copy_from_slice(&self.slot[TAG_BYTES..TAG_BYTES + key_bytes]);
-        self.cells.read(leaf.sector, log.slot(copy), &mut self.slot[..TAG_BYTES + key_bytes])?;
-        let copied = Kind::of(slot::tag(self.slot));
-        Ok(copied == kind.as_copy() && self.slot[TAG_BYTES..TAG_BYTES + key_bytes] == *key)
+        let copied = self.seen(leaf, copy)?;
+        Ok(copied == Some(kind.as_copy()) && self.slot[TAG_BYTES..TAG_BYTES + key_bytes] == *key)
     }
 
     /// What a slot does, if it is whole; it is in the buffer for slots then.
@@ -148,8 +149,10 @@ impl<F: Flash> SectorLeaves<'_, F> {
     ) -> Result<Option<Kind>, Fault<F::Error>> {
         let log = self.log_of(leaf);
         for _ in 0..LOOKS_MAX {
-            if let State::Whole(kind) = self.read_slot(leaf.sector, &log, number)? {
-                return Ok(Some(kind));
+            match self.read_slot(leaf.sector, &log, number)? {
+                State::Whole(kind) => return Ok(Some(kind)),
+                State::Killed => break,
+                State::Blank | State::Torn => {}
             }
         }
         Ok(None)

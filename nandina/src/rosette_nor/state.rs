@@ -16,6 +16,8 @@ pub struct State {
     newest: Sector,
     /// A sector with a leaf that was begun and not committed.
     begun: Option<Sector>,
+    /// A mount saw pages of another index.
+    foreign: bool,
     identity: u32,
     /// The highest sequence number that was seen or given.
     sequence: u64,
@@ -37,6 +39,7 @@ impl State {
         ends: 0,
         newest: 0,
         begun: None,
+        foreign: false,
         identity: 0,
         sequence: 0,
         records: 0,
@@ -98,6 +101,16 @@ impl State {
     /// A mount saw a leaf that was begun and not committed, or it begins and saw none.
     pub const fn note_begun(&mut self, sector: Option<Sector>) {
         self.begun = sector;
+    }
+
+    /// Whether a mount saw pages of another index.
+    pub const fn has_foreign(&self) -> bool {
+        self.foreign
+    }
+
+    /// A mount saw pages of another index, or it begins and saw none.
+    pub const fn note_foreign(&mut self, foreign: bool) {
+        self.foreign = foreign;
     }
 
     pub const fn identity(&self) -> u32 {

