@@ -18,7 +18,7 @@ use crate::log::GAP;
 use crate::node::{HEADER_BYTES, PageLayout};
 
 /// How often a mount looks at a leaf that is there now and then.
-const TRIES: u32 = 16;
+const TRIES: u32 = 32;
 
 /// The newest leaf of the chip.
 #[derive(Clone, Copy)]

@@ -13,7 +13,7 @@ use crate::error::Fault;
 use crate::flash::Flash;
 
 /// How often a slot is read until it is as it was seen before.
-pub const LOOKS_MAX: u32 = 16;
+pub const LOOKS_MAX: u32 = 64;
 
 /// Bytes of a key in an entry.
 const PREFIX: usize = 4;
