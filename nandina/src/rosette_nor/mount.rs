@@ -43,6 +43,10 @@ impl<F: Flash> SectorLeaves<'_, F> {
             match self.settle_newest() {
                 Ok(()) => break,
                 // What cannot be settled can be read.
+                Err(Fault::NoRoom { .. }) => {
+                    self.look_at_all()?;
+                    break;
+                }
                 Err(fault) if fault.rejects_writes() && self.cells.take_failed().is_some() => {
                     self.look_at_all()?;
                     break;
@@ -295,7 +299,10 @@ impl<F: Flash> SectorLeaves<'_, F> {
         }
         // A slot that is torn may look blank, but the one behind it was killed then.
         while low + 1 < log.slots && !self.is_blank(leaf, low + 1)? {
-            low += 2;
+            low += 1;
+            while low < log.slots && !self.is_blank(leaf, low)? {
+                low += 1;
+            }
         }
         Ok(low)
     }

@@ -176,12 +176,12 @@ impl<F: Flash> SectorLeaves<'_, F> {
         }
     }
 
-    /// Settles the leaf at `rank`, or leaves it as it is if the chip rejects that.
+    /// Settles the leaf at `rank`, or leaves it as it is if that cannot be written.
     ///
     /// Returns its rank.
     pub(super) fn touch_to_read(&mut self, rank: usize) -> Result<usize, Fault<F::Error>> {
         match self.touch(rank) {
-            Err(fault) if fault.rejects_writes() => {
+            Err(fault) if fault.rejects_writes() || matches!(fault, Fault::NoRoom { .. }) => {
                 let _ = self.cells.take_failed();
                 self.mount()?;
                 Ok(rank.min(self.directory.len() - 1))

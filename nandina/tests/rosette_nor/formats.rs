@@ -124,10 +124,7 @@ fn a_format_replaces_an_index_of_another_system_and_is_replaced_by_it() {
             model.insert(key, value(turn));
         }
         compare(&mut index, &model);
-        compare(
-            &mut Index::<_, RosetteNor>::open(&mut chip, &OPTIONS, &mut ours).unwrap(),
-            &model,
-        );
+        compare(&mut Index::<_, RosetteNor>::open(&mut chip, &OPTIONS, &mut ours).unwrap(), &model);
         let error = Index::<_, VmOw>::open(&mut chip, &OPTIONS, &mut theirs).err();
         let is_other = matches!(error, Some(OpenError::Mismatch { setting: "system number", .. }));
         assert!(is_other, "{error:?}");

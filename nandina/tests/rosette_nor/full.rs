@@ -25,7 +25,8 @@ fn h2_a_full_chip_still_replaces_and_removes_and_is_filled_again() {
                     Err(error) => panic!("{error}"),
                 }
             }
-            let bytes = u64::from(profile.geometry.page_bytes) * u64::from(profile.geometry.pages());
+            let bytes =
+                u64::from(profile.geometry.page_bytes) * u64::from(profile.geometry.pages());
             shares.push(model.len() as u64 * 16 * 100 / bytes);
             let keys: Vec<_> = model.keys().copied().collect();
             for turn in 0..2_000 {
