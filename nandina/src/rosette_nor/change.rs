@@ -155,7 +155,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         self.cells.program(leaf.sector, log.group(used / GROUP - 1), &group)
     }
 
-    /// Erases a sector ahead of need, if a log is full soon or leaves are written often.
+    /// Erases a sector ahead of need, if a log is full soon or many were written.
     fn prepare(&mut self, slots_left: usize) -> Result<(), Fault<F::Error>> {
         let by_use = 2 * self.state.written() as usize;
         let wanted = if slots_left < SLOTS_LEFT { by_use.max(READY_MIN) } else { by_use };
@@ -165,7 +165,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(())
     }
 
-    /// Writes the leaf of a sector elsewhere that the chip rejected, and gives the sector up.
+    /// Writes the leaf of a sector elsewhere, and gives the sector up.
     fn evacuate(&mut self, sector: super::cells::Sector) -> Result<(), Fault<F::Error>> {
         let mut ranks = 0..self.directory.len();
         if let Some(rank) = ranks.find(|&rank| self.directory.leaf(rank).sector == sector) {

@@ -32,7 +32,7 @@ pub struct Sizes {
     pub directory_bytes: usize,
 }
 
-/// The most leaves on a chip that expects so many bad blocks.
+/// The most leaves on a chip that expects this many bad blocks.
 fn leaves_on(blocks: u32, bad_blocks: u32) -> usize {
     blocks.min(SECTORS_MAX).saturating_sub(SECTORS_BESIDE + bad_blocks) as usize
 }
