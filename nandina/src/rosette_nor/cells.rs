@@ -1,4 +1,4 @@
-//! The cells of the chip, by sector and position: reads, programs and erases of any bytes.
+//! The cells of the chip, by sector and position: any bytes of a sector.
 //!
 //! What crosses a page is several operations. Only bytes in which a bit falls are programmed.
 
@@ -153,7 +153,7 @@ impl<'b, F: Flash> Cells<'b, F> {
         Ok(checked.map(|()| layout.header(page)))
     }
 
-    /// The settings in the page that [`foreign_header`](Self::foreign_header) read last.
+    /// The settings in the page that `foreign_header` read last.
     pub fn foreign_medium(&self) -> crate::node::Medium {
         self.form.layout.medium(self.page)
     }

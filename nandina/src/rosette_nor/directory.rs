@@ -9,10 +9,10 @@ use crate::bytes::{bisect, u16_at};
 /// Bytes of an entry beside its key.
 pub const BESIDE_KEY: usize = 7;
 
-/// The bit of the sorted records that says that the leaf was not touched since the mount.
+/// The bit of the sorted records: the leaf was not touched since the mount.
 const UNTOUCHED: u16 = 1 << 15;
 
-/// The bit of the live records that says that the leaf may hold records below its range.
+/// The bit of the live records: the leaf may hold records below its range.
 const TRIMMED: u16 = 1 << 15;
 
 /// What the directory knows of a leaf.

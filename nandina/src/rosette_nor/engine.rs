@@ -1,4 +1,4 @@
-//! The index of leaves in sectors as an engine: each operation, and what it reports.
+//! The index as an engine: each operation, and what it reports.
 
 use super::leaves::SectorLeaves;
 use super::options;

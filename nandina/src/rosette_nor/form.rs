@@ -12,13 +12,13 @@ use crate::node::{HEADER_BYTES, PageLayout};
 /// Slots whose fingerprints lie together.
 pub const GROUP: usize = 16;
 
-/// Bytes of the fingerprints of a group: the hashes, the live records, and a count of zeros.
+/// Bytes of the fingerprints of a group: hashes, live records, a count of zeros.
 pub const GROUP_BYTES: usize = GROUP + 3;
 
 /// Bytes of the tag of a slot.
 pub const TAG_BYTES: usize = 2;
 
-/// Bytes of the marks: the commit of the leaf, that it was seen to return, and ends of sessions.
+/// Bytes of the marks: the commit, that it returned, and ends of sessions.
 pub const MARKS_BYTES: usize = 2 * COMMIT_BYTES + ENDS_BYTES;
 
 /// Bytes of the mark that commits a leaf.
@@ -33,7 +33,7 @@ const HEAD_BESIDE: usize = 8;
 /// The most slots of a log, whose numbers have a byte.
 const SLOTS_MAX: usize = 254;
 
-/// The fewest slots of a log: a full leaf takes as many changes before it is written again.
+/// The fewest slots of a log: as many changes fit in a full leaf.
 const SLOTS_MIN: usize = 16;
 
 /// The most bytes of a record, so that a tag can count its zeros.
@@ -116,7 +116,7 @@ impl Form {
         self.head_bytes() + HEADER_BYTES
     }
 
-    /// Whether all of the header is main data, so that parts of it are read and programmed.
+    /// Whether all of the header is main data, so that parts of it can be read.
     pub const fn has_header_inside(&self) -> bool {
         self.layout.frame_bytes() == self.layout.page_bytes()
     }
@@ -214,9 +214,9 @@ mod tests {
     }
 
     #[test]
-    fn a_sector_of_4_kib_has_room_for_two_hundred_changes_or_230_records_of_16_bytes() {
+    fn a_sector_of_4_kib_has_room_for_199_changes_or_231_records_of_16_bytes() {
         let form = form(256, 0, 4, 12);
-        assert_eq!((form.log(0).slots, form.capacity()), (200, 230));
-        assert_eq!(form.log(83).slots, 143);
+        assert_eq!((form.log(0).slots, form.capacity()), (199, 231));
+        assert_eq!(form.log(83).slots, 140);
     }
 }

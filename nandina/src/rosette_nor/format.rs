@@ -148,7 +148,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(())
     }
 
-    /// Lets one more bit fall for an end or a beginning of a session, if there is one left.
+    /// Lets one more bit fall for an end or a beginning of a session, if one is left.
     pub(super) fn mark_end(&mut self) -> Result<(), Fault<F::Error>> {
         let Some(bytes) = super::head::ends_bytes(self.state.ends() + 1) else { return Ok(()) };
         self.cells.program(self.state.newest(), self.form.ends_at(), &bytes)

@@ -30,7 +30,7 @@ pub struct Head {
     pub sorted: u16,
 }
 
-/// The ends of a range of keys; without an upper end it has all keys from the lower one on.
+/// The ends of a range of keys, which may have no upper end.
 pub type Fences<'k> = (&'k [u8], Option<&'k [u8]>);
 
 /// Writes the head into `frame`, page 0 of a sector, and seals the page.
@@ -68,7 +68,7 @@ pub fn write(
     form.layout.seal_as(frame, medium, &header, false, sum);
 }
 
-/// The checksum of a head and of the header behind it, without the checksum and the magic of that.
+/// The checksum of a head, and of the header behind it from its version on.
 fn checksum(form: &Form, tail: &[u8], sum: &mut dyn FnMut(&[&[u8]]) -> u32) -> u32 {
     let head = &tail[..form.head_bytes() - 4];
     let header = &tail[form.head_bytes() + MAGIC_END..form.tail_bytes()];

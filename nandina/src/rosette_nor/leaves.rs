@@ -118,7 +118,7 @@ impl<'b, F: Flash> SectorLeaves<'b, F> {
         Ok(slot::state(self.slot))
     }
 
-    /// Where the value of `key` is in a leaf, or `None` if the leaf has no record of it.
+    /// Where the value of `key` is in a leaf; `None` if it has no record of it.
     pub(super) fn look(
         &mut self,
         leaf: &Leaf,
@@ -180,9 +180,9 @@ impl<'b, F: Flash> SectorLeaves<'b, F> {
         }
     }
 
-    /// The position of the first sorted record that is not before `key`, which may be short.
+    /// The position of the first sorted record that is not before `key`.
     ///
-    /// Also whether it has that key.
+    /// Also whether it has that key. The key may be shorter than one.
     pub(super) fn search_sorted(
         &mut self,
         leaf: &Leaf,

@@ -1,4 +1,4 @@
-//! The records of a leaf in the order of their keys: its sorted part and its log as one.
+//! The records of a leaf in order: its sorted part and its log as one.
 
 use core::cmp::Ordering;
 
@@ -52,7 +52,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(Place { sorted: sorted as u16, logged: in_log as u8 })
     }
 
-    /// The part of the leaf at `rank` that its range has. The keys of its log are sorted then.
+    /// The part of a leaf that its range has. The keys of its log are sorted then.
     pub(super) fn span(&mut self, rank: usize) -> Result<Span, Fault<F::Error>> {
         let leaf = self.directory.leaf(rank);
         self.sort(&leaf)?;

@@ -82,7 +82,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(())
     }
 
-    /// Reads all heads, and lists the leaves of the newest identity in the order of their fences.
+    /// Reads all heads, and lists the leaves of the newest identity in order.
     fn gather(&mut self) -> Result<Option<Newest>, Fault<F::Error>> {
         let mut newest: Option<Newest> = None;
         let mut begun: Option<Newest> = None;
@@ -261,7 +261,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(())
     }
 
-    /// Finds how far the log of the leaf at a rank is used, and how many records it has.
+    /// Finds how far the log of a leaf is used, and how many records it has.
     fn count_leaf(&mut self, rank: usize, is_untouched: bool) -> Result<(), Fault<F::Error>> {
         let mut leaf = self.directory.leaf(rank);
         let mut used = self.end_of_log(&leaf, 0)?;
@@ -274,18 +274,18 @@ impl<F: Flash> SectorLeaves<'_, F> {
             }
             used -= 1;
         }
-        (leaf.used, leaf.is_untouched) = (used as u8, is_untouched);
-        leaf.live = self.live_by_tags(&leaf, last)?;
+        leaf = Leaf { used: used as u8, is_untouched, ..leaf };
+        leaf = Leaf { live: self.live_by_tags(&leaf, last)?, ..leaf };
         self.directory.set(rank, leaf);
         if leaf.is_trimmed {
             let span = self.span(rank)?;
-            leaf.live = self.count(&span)?;
+            leaf = Leaf { live: self.count(&span)?, ..leaf };
             self.directory.set(rank, leaf);
         }
         Ok(())
     }
 
-    /// The first slot of a log from which on all look blank; those before `from` do not.
+    /// The first slot of a log from which on all look blank, at least `from`.
     pub(super) fn end_of_log(
         &mut self,
         leaf: &Leaf,
@@ -322,7 +322,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         })
     }
 
-    /// The records of a leaf: those of its last whole group, and what the slots behind it change.
+    /// The records of a leaf, by its last whole group and the tags behind that.
     ///
     /// `last` is what the last slot does, if it was looked at.
     fn live_by_tags(&mut self, leaf: &Leaf, last: Option<Kind>) -> Result<u16, Fault<F::Error>> {
@@ -359,7 +359,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(live.clamp(0, 0x3FFF) as u16)
     }
 
-    /// Settles the write of the leaf that may have been cut: the newest one, or one behind it.
+    /// Settles the leaf whose write was cut: the newest one, or one behind it.
     ///
     /// Cost: at most two erases. If the newest leaf may be torn, it is written again.
     fn settle_newest(&mut self) -> Result<(), Fault<F::Error>> {

@@ -14,13 +14,13 @@ use crate::flash::{Capabilities, Geometry};
 use crate::gc::RelocationMode;
 use crate::node::Medium;
 
-/// Sectors that hold no leaf: for the two that replace others, and for the one next in turn.
+/// Sectors that hold no leaf: two to replace others, and the one next in turn.
 pub const SECTORS_BESIDE: u32 = 3;
 
 /// The fewest leaves for which there must be room: one can be divided.
 pub const LEAVES_MIN: usize = 2;
 
-/// Entries of the directory beside the leaves: of those that a cut left beside what replaces them.
+/// Entries of the directory beside: for leaves whose replacement was cut.
 const ENTRIES_BESIDE: usize = 4;
 
 /// How the RAM of an index is divided.

@@ -18,7 +18,7 @@ pub const LOOKS_MAX: u32 = 64;
 /// Bytes of a key in an entry.
 const PREFIX: usize = 4;
 
-/// Bytes of an entry: of the key, the number of the slot, and whether it has a value.
+/// Bytes of an entry: of the key, the slot, and whether it has a value.
 pub const ENTRY_BYTES: usize = PREFIX + 2;
 
 /// A log whose keys are to be sorted.
@@ -27,7 +27,7 @@ pub struct Logged {
     pub sector: Sector,
     pub log: Log,
     pub used: u8,
-    /// Whether slots may be torn that are not the last one: they are of no account then.
+    /// Whether other slots than the last one may be torn, and do not count then.
     pub is_untouched: bool,
 }
 
@@ -88,7 +88,7 @@ impl<'b> Order<'b> {
         Ok((*other).cmp(key))
     }
 
-    /// The position of the first key that is not before `key`, and whether it is the same.
+    /// The position of the first key not before `key`, and whether it is the same.
     pub fn search<F: Flash>(
         &self,
         cells: &mut Cells<'_, F>,

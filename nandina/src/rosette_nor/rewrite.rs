@@ -1,4 +1,4 @@
-//! Leaves that are written again: divided, joined, or as they are, with a pending change.
+//! Leaves that are written again: divided, joined, or as they are.
 //!
 //! The records of one leaf, or of two neighbours, are written to new sectors, those of the lowest
 //! keys first. Each new leaf takes its range from the old ones when it commits, so a cut in between
@@ -45,7 +45,7 @@ impl Start {
 }
 
 impl<F: Flash> SectorLeaves<'_, F> {
-    /// Writes the leaves at `ranks`, one or two, as `pieces` leaves, with a pending change.
+    /// Writes one or two leaves again as `pieces` leaves, with a pending change.
     ///
     /// Their logs are settled.
     pub(super) fn write_again(
@@ -60,7 +60,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(())
     }
 
-    /// Writes a leaf elsewhere whose sector may be torn, so that nothing is programmed there.
+    /// Writes a leaf elsewhere whose sector may be torn; nothing is programmed there.
     pub(super) fn write_copy(&mut self, rank: usize) -> Result<(), Fault<F::Error>> {
         for sector in self.replace(rank..rank + 1, 1, None)?.into_iter().flatten() {
             self.pool.set(sector, Use::Free);
@@ -275,7 +275,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         self.write_again(lower..lower + 2, pieces, pending)
     }
 
-    /// The records that a leaf should have: as many leaves as there may be share all of them.
+    /// The records that a leaf should have, if as many leaves as allowed share all.
     fn ideal(&self) -> usize {
         let records = self.state.records() as usize;
         (records * 11 / (10 * self.leaves_max)).clamp(IDEAL_MIN, self.form.capacity().max(1))
@@ -319,7 +319,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(false)
     }
 
-    /// Erases a sector ahead of need unless this many are ready. Returns whether it did.
+    /// Erases a sector unless this many are ready. Returns whether it did.
     pub(super) fn refill(&mut self, wanted: usize) -> Result<bool, Fault<F::Error>> {
         let Some(sector) = self.pool.next_to_erase(wanted) else { return Ok(false) };
         debug_assert!(self.pool.state(sector) == Use::Free, "a sector with a leaf is erased");
@@ -328,5 +328,5 @@ impl<F: Flash> SectorLeaves<'_, F> {
     }
 }
 
-/// The fewest records of the pieces into which a leaf is divided while there is room.
+/// The fewest records of the pieces into which a leaf is divided.
 const IDEAL_MIN: usize = 12;

@@ -31,7 +31,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(())
     }
 
-    /// The last slot that counts is copied behind the first two blank ones, which are killed.
+    /// The last slot that counts is copied, and two blank ones before that are killed.
     ///
     /// Slots behind it that do not count are killed, too, and at last the slot that was copied. So
     /// it does not matter what any of them reads as later. It is two blank ones because settling
@@ -85,7 +85,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         self.directory.set(rank, leaf);
         if is_lost {
             let span = self.span(rank)?;
-            leaf.live = self.count(&span)?;
+            leaf = Leaf { live: self.count(&span)?, ..leaf };
             self.directory.set(rank, leaf);
             self.state.set_records(self.directory.records());
         }

@@ -1,4 +1,4 @@
-//! A slot of the log: a tag, a key and a value; and the fingerprints of a group of slots.
+//! A slot of the log: a tag, a key and a value; and the fingerprints of a group.
 //!
 //! The tag counts the bits of the slot that are 0. A program lets bits fall, so a slot that is torn
 //! has too few zeros, and its tag counts too many (a Berger code): it never passes. A slot is
@@ -130,7 +130,7 @@ pub fn fingerprint(key: &[u8]) -> u8 {
     (hash ^ (hash >> 16) ^ (hash >> 8)) as u8
 }
 
-/// Fills in the count of zeros of a group, whose fingerprints and live records are there.
+/// Fills in the count of zeros of a group whose other bytes are there.
 pub fn seal_group(group: &mut [u8; GROUP_BYTES]) {
     let zeros = group[..GROUP_BYTES - 1].iter().map(|byte| byte.count_zeros()).sum::<u32>();
     group[GROUP_BYTES - 1] = zeros as u8;
@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    /// H6: with a kill that programs 0, one of these kills makes the torn slot a record.
+    /// With a kill that programs 0, some of these kills make the torn slot a record.
     #[test]
     fn h6_no_kill_makes_a_torn_slot_whole() {
         let mut unsafe_kills = 0;

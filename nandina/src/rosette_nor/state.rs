@@ -10,7 +10,7 @@ pub struct State {
     in_doubt: bool,
     /// The last session ended by a close: nothing is torn.
     ended: bool,
-    /// The bits that have fallen for ends and beginnings of sessions, in the newest leaf.
+    /// Bits that have fallen for ends and beginnings of sessions.
     ends: u32,
     /// The sector of the newest leaf, which has these bits.
     newest: Sector,

@@ -34,7 +34,7 @@ impl Writing {
 }
 
 impl<F: Flash> SectorLeaves<'_, F> {
-    /// Begins a leaf of this many records in the next sector, which is erased if it has to be.
+    /// Begins a leaf of this many records in the next sector, which is erased.
     ///
     /// Cost: at most an erase and a read.
     pub(super) fn begin_leaf(&mut self, sorted: usize) -> Result<Writing, Fault<F::Error>> {
@@ -299,7 +299,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         }
     }
 
-    /// The key of the record at a place, which is not the last; `pending` may come first.
+    /// The key of the record at a place; the pending one may come first.
     pub(super) fn key_at<'k>(
         &mut self,
         span: &Span,
