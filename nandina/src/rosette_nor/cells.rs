@@ -158,14 +158,36 @@ impl<'b, F: Flash> Cells<'b, F> {
         self.form.layout.medium(self.page)
     }
 
-    /// Programs bytes from `at` on.
+    /// Programs bytes from `at` on, which were blank.
     ///
     /// Cost: one program for each page in which a bit falls.
     pub fn program(
         &mut self,
         sector: Sector,
+        at: usize,
+        bytes: &[u8],
+    ) -> Result<(), Fault<F::Error>> {
+        self.program_as(sector, at, bytes, true)
+    }
+
+    /// Lets those bits fall that are 0 in `bytes`; others may be torn.
+    ///
+    /// Cost: one program for each page in which a bit falls.
+    pub fn let_fall(
+        &mut self,
+        sector: Sector,
+        at: usize,
+        bytes: &[u8],
+    ) -> Result<(), Fault<F::Error>> {
+        self.program_as(sector, at, bytes, false)
+    }
+
+    fn program_as(
+        &mut self,
+        sector: Sector,
         mut at: usize,
         mut bytes: &[u8],
+        was_blank: bool,
     ) -> Result<(), Fault<F::Error>> {
         let page_bytes = self.form.page_bytes();
         while !bytes.is_empty() {
@@ -177,7 +199,9 @@ impl<'b, F: Flash> Cells<'b, F> {
                 self.note(sector, done)?;
                 if self.verify {
                     self.read_page(page, start, start + now.len())?;
-                    if self.page[start..start + now.len()] != *now {
+                    let read = &self.page[start..start + now.len()];
+                    let fell = read.iter().zip(now).all(|(read, wanted)| read & !wanted == 0);
+                    if !fell || was_blank && read != now {
                         return self.reject(sector, page);
                     }
                 }

@@ -33,24 +33,30 @@ impl<F: Flash> SectorLeaves<'_, F> {
 
     /// Makes a change, on other sectors if the chip rejects some.
     ///
-    /// Returns whether its key had a record.
+    /// Returns whether its key had a record. If that fails, too, the first fault is reported: the
+    /// change may have been made.
     fn tried(&mut self, change: Pending<'_>) -> Result<bool, Fault<F::Error>> {
-        let mut tries = 0;
+        let mut first = None;
         let mut was_there = None;
-        loop {
+        for _ in 0..TRIES {
             self.mount_if_in_doubt()?;
-            let done = self.change(change, &mut was_there);
-            let Err(fault) = done else { return done };
+            let fault = match self.change(change, &mut was_there) {
+                Ok(was_there) => return Ok(was_there),
+                Err(fault) => fault,
+            };
             let failed = self.cells.take_failed().filter(|_| self.state.is_in_doubt());
-            tries += 1;
+            let rejects = fault.rejects_writes();
+            first.get_or_insert(fault);
             match failed {
-                Some(sector) if tries < TRIES && fault.rejects_writes() => {
-                    self.mount()?;
-                    self.evacuate(sector)?;
+                Some(sector) if rejects => {
+                    if self.mount().and_then(|()| self.evacuate(sector)).is_err() {
+                        break;
+                    }
                 }
-                _ => return Err(fault),
+                _ => break,
             }
         }
+        first.map_or_else(|| self.change(change, &mut was_there), Err)
     }
 
     /// Makes a change. Returns whether its key had a record.
@@ -113,8 +119,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     pub(super) fn begin_change(&mut self) -> Result<(), Fault<F::Error>> {
         if self.state.is_ended() {
             self.state.doubt();
-            self.mark_end()?;
-            self.state.note_end(false);
+            self.begin_session()?;
             self.state.trust();
         }
         Ok(())

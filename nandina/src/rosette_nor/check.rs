@@ -104,14 +104,14 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let used = usize::from(leaf.used);
         let mut group = [0; GROUP_BYTES];
         for number in 0..log.slots {
+            if number.is_multiple_of(GROUP) && number / GROUP < log.slots / GROUP {
+                self.cells.read(leaf.sector, log.group(number / GROUP), &mut group)?;
+            }
             match self.read_slot(leaf.sector, &log, number)? {
                 State::Blank if number >= used => continue,
                 State::Torn | State::Killed if leaf.is_untouched => continue,
                 State::Whole(_) | State::Killed if number < used => {}
                 _ => report(Violation { page, what: "a slot of a log is damaged" }),
-            }
-            if number.is_multiple_of(GROUP) && number / GROUP < log.slots / GROUP {
-                self.cells.read(leaf.sector, log.group(number / GROUP), &mut group)?;
             }
             let is_in = number < used / GROUP * GROUP && slot::group_is_whole(&group);
             let key = &self.slot[TAG_BYTES..TAG_BYTES + self.form.key_bytes];

@@ -6,6 +6,7 @@
 
 use super::cells::Sector;
 use super::directory::Leaf;
+use super::head;
 use super::leaves::SectorLeaves;
 use super::pool::Use;
 use crate::engine::KEY_BYTES_MAX;
@@ -48,7 +49,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         if !self.directory.insert(0, fences.0, leaf) {
             return Err(OpenError::ChipTooSmall { limit_pages: 0 });
         }
-        self.state.begin(sector, identity, 0);
+        self.state.begin(sector, identity, (0, false));
         self.state.set_records(0);
         self.state.trust();
         Ok(())
@@ -139,18 +140,26 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Not if a leaf was not settled yet since a cut. Cost: one program.
     pub(super) fn end_session(&mut self) -> Result<(), Fault<F::Error>> {
         let is_open = !self.state.is_in_doubt() && !self.state.is_ended();
-        if is_open && !self.directory.has_untouched() {
+        if is_open
+            && !self.directory.has_untouched()
+            && let Some(bytes) = head::end(self.state.session())
+        {
             self.state.doubt();
-            self.mark_end()?;
-            self.state.note_end(true);
+            self.cells.let_fall(self.state.newest(), self.form.ends_at(), &bytes)?;
+            self.state.note_end();
             self.state.trust();
         }
         Ok(())
     }
 
-    /// Lets one more bit fall for an end or a beginning of a session, if one is left.
-    pub(super) fn mark_end(&mut self) -> Result<(), Fault<F::Error>> {
-        let Some(bytes) = super::head::ends_bytes(self.state.ends() + 1) else { return Ok(()) };
-        self.cells.program(self.state.newest(), self.form.ends_at(), &bytes)
+    /// Begins a session: the last one no longer counts as ended, whatever its end reads as later.
+    ///
+    /// Cost: one program.
+    pub(super) fn begin_session(&mut self) -> Result<(), Fault<F::Error>> {
+        if let Some(bytes) = head::begin_next(self.state.session()) {
+            self.cells.let_fall(self.state.newest(), self.form.ends_at(), &bytes)?;
+            self.state.note_session();
+        }
+        Ok(())
     }
 }

@@ -124,20 +124,42 @@ pub const fn committed(bytes: &[u8]) -> Option<u32> {
     if sum == !u32_at(bytes, 4) { Some(sum) } else { None }
 }
 
-/// How many bits of the ends of sessions have fallen.
+/// Sessions that a leaf can record.
+const SESSIONS: u32 = 4 * ENDS_BYTES as u32;
+
+/// Bits that fall at the ends of sessions; those between them fall at their beginnings.
+const END_BITS: u64 = 0x5555_5555_5555_5555;
+
+/// The number of the session that a leaf records, and whether it has ended.
 ///
-/// An odd number says that the last session ended, and that nothing is torn.
-pub fn ends(bytes: &[u8]) -> u32 {
-    bytes[..ENDS_BYTES].iter().map(|byte| byte.count_zeros()).sum()
+/// Each session has two bits. One falls when it ends, and says that nothing is torn; the other one
+/// when the next session begins, however it ended. A bit is there or not, so no torn mark says that
+/// a session has ended which has not.
+pub fn session(bytes: &[u8; ENDS_BYTES]) -> (u32, bool) {
+    let bits = u64::from_le_bytes(*bytes);
+    let is_open = |number: &u32| bits >> (2 * number + 1) & 1 == 1;
+    let number = (0..SESSIONS).find(is_open).unwrap_or(SESSIONS);
+    (number, number < SESSIONS && bits >> (2 * number) & 1 == 0)
 }
 
-/// The bytes in which as many bits have fallen, if there are as many.
-pub const fn ends_bytes(ends: u32) -> Option<[u8; ENDS_BYTES]> {
-    match ends {
-        0..64 => Some((u64::MAX << ends).to_le_bytes()),
-        64 => Some([0; ENDS_BYTES]),
-        _ => None,
+/// The bytes that end a session, if it can be recorded.
+pub const fn end(number: u32) -> Option<[u8; ENDS_BYTES]> {
+    if number >= SESSIONS {
+        return None;
     }
+    let bit: u64 = 1 << (2 * number);
+    Some((!bit).to_le_bytes())
+}
+
+/// The bytes that begin the session after this one, if this one is recorded.
+///
+/// The bits of earlier ones fall, too: they may be torn.
+pub const fn begin_next(number: u32) -> Option<[u8; ENDS_BYTES]> {
+    if number >= SESSIONS {
+        return None;
+    }
+    let earlier = u64::MAX >> (64 - 2 * (number + 1));
+    Some((!(earlier & !END_BITS)).to_le_bytes())
 }
 
 #[cfg(test)]
@@ -206,15 +228,19 @@ mod tests {
     }
 
     #[test]
-    fn bits_of_the_ends_fall_one_by_one() {
-        for ends in 0..=64 {
-            let bytes = ends_bytes(ends).unwrap();
-            assert_eq!(super::ends(&bytes), ends);
-            let next = ends_bytes(ends + 1);
-            assert!(
-                next.is_none_or(|next| next.iter().zip(bytes).all(|(new, old)| new & !old == 0))
-            );
+    fn sessions_begin_and_end_by_a_bit_each() {
+        let mut bytes = [0xFF; ENDS_BYTES];
+        let mut fall = |bits: [u8; ENDS_BYTES]| {
+            bytes.iter_mut().zip(bits).for_each(|(byte, bits)| *byte &= bits);
+            session(&bytes)
+        };
+        assert_eq!(fall([0xFF; ENDS_BYTES]), (0, false));
+        for number in 0..SESSIONS {
+            if number % 3 > 0 {
+                assert_eq!(fall(end(number).unwrap()), (number, true));
+            }
+            assert_eq!(fall(begin_next(number).unwrap()), (number + 1, false));
         }
-        assert_eq!(ends_bytes(65), None);
+        assert_eq!((end(SESSIONS), begin_next(SESSIONS)), (None, None));
     }
 }

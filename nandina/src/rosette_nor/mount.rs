@@ -71,7 +71,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         self.resolve()?;
         let mut bytes = [0; ENDS_BYTES];
         self.cells.read(newest.sector, self.form.ends_at(), &mut bytes)?;
-        self.state.begin(newest.sector, newest.identity, head::ends(&bytes));
+        self.state.begin(newest.sector, newest.identity, head::session(&bytes));
         self.state.leave_gap(GAP);
         self.pool.set_turn(newest.sector);
         for rank in 0..self.directory.len() {
@@ -337,8 +337,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 break;
             }
         }
-        let mut before: Option<(i32, usize)> = None;
-        for number in from..used {
+        // Slots that are copied behind count no longer, also if they were not killed yet.
+        let mut copy = None;
+        for number in (from..used).rev() {
             let mut tag = [0; TAG_BYTES];
             self.cells.read(leaf.sector, log.slot(number), &mut tag)?;
             let tag = slot::tag(&tag);
@@ -347,16 +348,15 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 _ if slot::is_killed(tag) => continue,
                 _ => Kind::of(tag),
             };
-            live += kind.gain();
-            if let Some((gain, copied)) = before.filter(|_| kind.copies)
-                && self.is_copied(leaf, copied, number)?
+            if let Some(copy) = copy
+                && self.is_copied(leaf, number, copy)?
             {
-                // It was not killed yet.
-                live -= gain;
+                continue;
             }
-            before = Some((kind.gain(), number));
+            copy = kind.copies.then_some(number);
+            live += kind.gain();
         }
-        Ok(live.clamp(0, 0x3FFF) as u16)
+        Ok(live.clamp(0, 0x7FFF) as u16)
     }
 
     /// Settles the leaf whose write was cut: the newest one, or one behind it.
@@ -378,7 +378,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
             return self.copy_newest(rank);
         }
         // It may be torn itself; that its program was begun is enough.
-        self.cells.program(newest, self.form.firm_at(), &firm)?;
+        self.cells.let_fall(newest, self.form.firm_at(), &firm)?;
+        self.begin_session()?;
         match self.pool.next() {
             Some(sector) if !self.is_buried(sector)? => self.erase(sector),
             _ => Ok(()),

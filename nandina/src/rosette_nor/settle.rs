@@ -52,14 +52,11 @@ impl<F: Flash> SectorLeaves<'_, F> {
             self.kill(&leaf, number)?;
         }
         used = end;
-        if counted.is_some_and(|kind| kind.copies) {
-            self.kill_copied(&leaf, last)?;
-        }
         self.order.forget();
         if counted.is_some() && used + 2 >= log.slots {
             // No slot is left for the copy.
             let used = last as u8 + 1;
-            self.directory.set(rank, Leaf { is_untouched: false, used, ..leaf });
+            self.directory.set(rank, Leaf { used, ..leaf });
             return self.write_again(rank..rank + 1, 1, None);
         }
         if counted.is_some() && last % GROUP == GROUP - 1 {
@@ -68,11 +65,14 @@ impl<F: Flash> SectorLeaves<'_, F> {
             let mut bytes = [0; GROUP_BYTES];
             self.cells.read(leaf.sector, group, &mut bytes)?;
             if slot::group_is_whole(&bytes) {
-                self.cells.program(leaf.sector, group, &bytes)?;
+                self.cells.let_fall(leaf.sector, group, &bytes)?;
+                if counted.is_some_and(|kind| kind.copies) {
+                    self.kill_copied(&leaf, last, last)?;
+                }
                 counted = None;
             } else {
                 // They may be torn: never to be seen again.
-                self.cells.program(leaf.sector, group, &[0; GROUP_BYTES])?;
+                self.cells.let_fall(leaf.sector, group, &[0; GROUP_BYTES])?;
             }
         }
         for _ in 0..2 {
@@ -81,14 +81,17 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 used += 1;
             }
         }
-        let mut leaf = Leaf { is_untouched: false, used: used as u8, ..leaf };
-        self.directory.set(rank, leaf);
+        let mut leaf = Leaf { used: used as u8, ..leaf };
         if is_lost {
+            let seen = if counted.is_some() { last as u8 + 1 } else { 0 };
+            self.directory.set(rank, Leaf { used: seen, ..leaf });
             let span = self.span(rank)?;
             leaf = Leaf { live: self.count(&span)?, ..leaf };
-            self.directory.set(rank, leaf);
-            self.state.set_records(self.directory.records());
+            self.order.forget();
         }
+        leaf = Leaf { is_untouched: false, ..leaf };
+        self.directory.set(rank, leaf);
+        self.state.set_records(self.directory.records());
         let Some(kind) = counted else { return Ok(()) };
         if self.seen(&leaf, last)?.is_none() {
             return Err(self.cells.damage(leaf.sector, log.slot(last), Damage::Checksum));
@@ -96,24 +99,22 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let kind = kind.as_copy();
         slot::seal(self.slot, kind);
         self.append(rank, kind)?;
-        self.kill(&leaf, last)
+        self.kill_copied(&leaf, used, end)
     }
 
-    /// Kills the slot that is copied in the slot `copy`, whether that was done or not.
+    /// Kills the slots before `end` that are copied in the slot `copy`, which is firm.
     ///
-    /// It is the last one before it that was not killed as a blank one. Its kill may be torn.
-    fn kill_copied(&mut self, leaf: &Leaf, copy: usize) -> Result<(), Fault<F::Error>> {
+    /// There may be several if settling was cut. What was killed already is killed once more: that
+    /// kill may be torn.
+    fn kill_copied(&mut self, leaf: &Leaf, copy: usize, end: usize) -> Result<(), Fault<F::Error>> {
         let log = self.log_of(leaf);
-        for number in (0..copy).rev() {
+        for number in (0..end).rev() {
             let mut tag = [0; TAG_BYTES];
             self.cells.read(leaf.sector, log.slot(number), &mut tag)?;
-            let is_killed = slot::is_killed(slot::tag(&tag));
-            if is_killed || self.is_copied(leaf, number, copy)? {
-                self.kill(leaf, number)?;
-            }
-            if !is_killed {
+            if !slot::is_killed(slot::tag(&tag)) && !self.is_copied(leaf, number, copy)? {
                 break;
             }
+            self.kill(leaf, number)?;
         }
         Ok(())
     }
@@ -164,6 +165,6 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let mut tag = [0; TAG_BYTES];
         self.cells.read(leaf.sector, at, &mut tag)?;
         let tag = slot::killed(slot::tag(&tag));
-        self.cells.program(leaf.sector, at, &tag.to_le_bytes())
+        self.cells.let_fall(leaf.sector, at, &tag.to_le_bytes())
     }
 }

@@ -10,8 +10,8 @@ pub struct State {
     in_doubt: bool,
     /// The last session ended by a close: nothing is torn.
     ended: bool,
-    /// Bits that have fallen for ends and beginnings of sessions.
-    ends: u32,
+    /// The number of the session in the newest leaf.
+    session: u32,
     /// The sector of the newest leaf, which has these bits.
     newest: Sector,
     /// A sector with a leaf that was begun and not committed.
@@ -36,7 +36,7 @@ impl State {
     pub const UNKNOWN: Self = Self {
         in_doubt: true,
         ended: false,
-        ends: 0,
+        session: 0,
         newest: 0,
         begun: None,
         foreign: false,
@@ -63,12 +63,12 @@ impl State {
         self.in_doubt = false;
     }
 
-    /// A mount found the newest leaf, and these ends of sessions in it.
-    pub const fn begin(&mut self, newest: Sector, identity: u32, ends: u32) {
+    /// A mount found the newest leaf, the session in it, and whether that has ended.
+    pub const fn begin(&mut self, newest: Sector, identity: u32, (session, ended): (u32, bool)) {
         self.newest = newest;
         self.identity = identity;
-        self.ends = ends;
-        self.ended = ends % 2 == 1;
+        self.session = session;
+        self.ended = ended;
         self.written = 0;
     }
 
@@ -77,15 +77,20 @@ impl State {
         self.ended
     }
 
-    /// The ends that the newest leaf has.
-    pub const fn ends(&self) -> u32 {
-        self.ends
+    /// The number of the session in the newest leaf.
+    pub const fn session(&self) -> u32 {
+        self.session
     }
 
-    /// One more bit has fallen in the newest leaf.
-    pub const fn note_end(&mut self, ended: bool) {
-        self.ends += 1;
-        self.ended = ended;
+    /// The next session has begun.
+    pub const fn note_session(&mut self) {
+        self.session += 1;
+        self.ended = false;
+    }
+
+    /// The session has ended.
+    pub const fn note_end(&mut self) {
+        self.ended = true;
     }
 
     /// The sector of the newest leaf.
@@ -141,7 +146,7 @@ impl State {
     /// A leaf was committed there. It is the newest, and has no ends.
     pub const fn note_leaf(&mut self, sector: Sector) {
         self.newest = sector;
-        self.ends = 0;
+        self.session = 0;
         self.ended = false;
         self.written = self.written.saturating_add(1);
     }

@@ -270,7 +270,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     pub(super) fn bury(&mut self, sector: Sector) -> Result<(), Fault<F::Error>> {
         self.pool.set(sector, Use::Free);
         let (at, bytes) = self.buried();
-        self.cells.program(sector, at, &[0; 8][..bytes])
+        self.cells.let_fall(sector, at, &[0; 8][..bytes])
     }
 
     /// Whether a sector holds a leaf that was replaced, and so no other one.

@@ -162,11 +162,21 @@ fn cuts_in_a_row_lose_nothing() {
     swarm(0..150, Hardships { cuts: true, ..NONE }, 300);
 }
 
+#[test]
+fn cuts_in_a_row_with_unstable_bits_lose_nothing() {
+    swarm(1_000..1_300, Hardships { cuts: true, unstable: true, ..NONE }, 300);
+}
+
 /// H12: what a device error leaves half done is found by the mount that follows.
 #[test]
 fn h12_an_index_is_used_on_after_errors_of_the_device() {
     swarm(2_000..2_100, Hardships { device_errors: 300, ..NONE }, 100);
     swarm(2_100..2_200, Hardships { device_errors: 300, cuts: true, unstable: true, ..NONE }, 100);
+}
+
+#[test]
+fn sectors_that_fail_are_given_up() {
+    swarm(3_000..3_100, Hardships { failures: 400, ..NONE }, 300);
 }
 
 /// H14: rot of a sorted record is an error when its leaf is written again, and `check` finds it.
