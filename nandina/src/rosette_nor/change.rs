@@ -110,7 +110,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     fn make_room(&mut self) -> Result<(), Fault<F::Error>> {
         self.begin_change()?;
         self.state.doubt();
-        let joined = self.join_some()?;
+        let joined = self.join_some(self.form.capacity() * 15 / 16)?;
         self.state.trust();
         if joined { Ok(()) } else { Err(Fault::NoRoom { limit_pages: self.leaves_max as u32 }) }
     }

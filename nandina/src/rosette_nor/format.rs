@@ -6,6 +6,7 @@
 
 use super::cells::Sector;
 use super::directory::Leaf;
+use super::form::ENDS_BYTES;
 use super::head;
 use super::leaves::SectorLeaves;
 use super::pool::Use;
@@ -145,21 +146,30 @@ impl<F: Flash> SectorLeaves<'_, F> {
             && let Some(bytes) = head::end(self.state.session())
         {
             self.state.doubt();
-            self.cells.let_fall(self.state.newest(), self.form.ends_at(), &bytes)?;
+            self.mark_session(bytes)?;
             self.state.note_end();
             self.state.trust();
         }
         Ok(())
     }
 
-    /// Begins a session: the last one no longer counts as ended, whatever its end reads as later.
+    /// Begins a session: the last one no longer counts as ended.
     ///
     /// Cost: one program.
     pub(super) fn begin_session(&mut self) -> Result<(), Fault<F::Error>> {
         if let Some(bytes) = head::begin_next(self.state.session()) {
-            self.cells.let_fall(self.state.newest(), self.form.ends_at(), &bytes)?;
+            self.mark_session(bytes)?;
             self.state.note_session();
         }
         Ok(())
+    }
+
+    /// Lets bits fall in the marks of sessions, beside those that have fallen.
+    fn mark_session(&mut self, bytes: [u8; ENDS_BYTES]) -> Result<(), Fault<F::Error>> {
+        let (newest, at) = (self.state.newest(), self.form.ends_at());
+        let mut marks = [0; ENDS_BYTES];
+        self.cells.read(newest, at, &mut marks)?;
+        marks.iter_mut().zip(bytes).for_each(|(mark, bits)| *mark &= bits);
+        self.cells.let_fall(newest, at, &marks)
     }
 }

@@ -41,7 +41,10 @@ impl<F: Flash> SectorLeaves<'_, F> {
         while !self.state.is_ended() {
             tries += 1;
             match self.settle_newest() {
-                Ok(()) => break,
+                Ok(()) => {
+                    self.join_rest()?;
+                    break;
+                }
                 // What cannot be settled can be read.
                 Err(Fault::NoRoom { .. }) => {
                     self.look_at_all()?;
@@ -386,6 +389,18 @@ impl<F: Flash> SectorLeaves<'_, F> {
         }
     }
 
+    /// Joins leaves if there are more than there may be.
+    ///
+    /// A cut while two shared their records has left three.
+    fn join_rest(&mut self) -> Result<(), Fault<F::Error>> {
+        while self.directory.len() > self.leaves_max {
+            if !self.join_some(self.form.capacity())? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Writes the newest leaf again, whose commit may be torn.
     fn copy_newest(&mut self, rank: usize) -> Result<(), Fault<F::Error>> {
         let leaf = self.directory.leaf(rank);
@@ -399,12 +414,22 @@ impl<F: Flash> SectorLeaves<'_, F> {
             self.directory.set(rank, Leaf { live, ..settled });
         }
         self.state.set_records(self.directory.records());
-        // If the newest leaf cannot be seen later, those that it replaces count again.
+        // If the newest leaf cannot be seen later, those that it replaces count again. They are the
+        // newest ones of those that are replaced.
+        let (mut to, mut oldest) = (None, u64::MAX);
         while let Some(sector) = self.pool.next() {
-            if self.read_leaf(sector, &mut [0; TAIL_MAX])?.is_none() {
+            let head = self.read_leaf(sector, &mut [0; TAIL_MAX])?;
+            let sequence = head.map_or(0, |head| head.sequence);
+            if sequence < oldest {
+                (to, oldest) = (Some(sector), sequence);
+            }
+            if head.is_none() {
                 break;
             }
             self.pool.set(sector, Use::Live);
+        }
+        if let Some(sector) = to {
+            self.pool.set(sector, Use::Free);
         }
         self.write_copy(rank)?;
         for sector in 0..self.sectors as Sector {

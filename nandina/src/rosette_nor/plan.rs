@@ -104,7 +104,8 @@ pub fn planned(
         .and(2, bounds.rewrite())
         .and(1, append)
         .and(1, bounds.erase())
-        .and(1, bounds.programs(1));
+        .and(1, bounds.programs(1))
+        .and(1, Cost { reads: 1, ..Cost::default() });
     let get = look.and(1, bounds.settle());
     let sectors = u64::from(geometry.blocks);
     let counted = leaves as u64
@@ -117,10 +118,11 @@ pub fn planned(
     };
     let open = looked_at
         .and(1, looked_at)
-        .and(1, bounds.rewrite())
+        .and(2, bounds.rewrite())
+        .and(2, bounds.settle())
         .and(2, bounds.erase())
-        .and(1, bounds.programs(1))
-        .and(1, Cost { reads: 4 * sectors, ..Cost::default() });
+        .and(1, bounds.programs(2))
+        .and(1, Cost { reads: 8 * sectors, ..Cost::default() });
     let pages = geometry.pages_per_block;
     let valid_pages = leaves as u32 * pages;
     Ok(Plan {
@@ -134,7 +136,7 @@ pub fn planned(
         change,
         // The leaf and two neighbours are settled, and two more to be joined.
         change_after_cuts: change.and(5, bounds.settle()),
-        close: bounds.programs(1),
+        close: bounds.programs(1).and(1, Cost { reads: 1, ..Cost::default() }),
         gc_step_least: 4,
     })
 }

@@ -302,15 +302,15 @@ impl<F: Flash> SectorLeaves<'_, F> {
         self.pair_within(rank, live, self.form.capacity() * 2 * 31 / 32)
     }
 
-    /// Joins two neighbours somewhere, so that there can be one leaf more.
+    /// Joins two neighbours that have at most `most` records.
     ///
     /// Returns whether there were such. The search continues where the last one ended.
-    pub(super) fn join_some(&mut self) -> Result<bool, Fault<F::Error>> {
+    pub(super) fn join_some(&mut self, most: usize) -> Result<bool, Fault<F::Error>> {
         let count = self.directory.len();
         for step in 0..count.saturating_sub(1) {
             let lower = (self.state.sparse() + step) % (count - 1);
             let (one, other) = (self.directory.leaf(lower), self.directory.leaf(lower + 1));
-            if usize::from(one.live + other.live) <= self.form.capacity() * 15 / 16 {
+            if usize::from(one.live + other.live) <= most {
                 self.write_two(lower, 1, None)?;
                 self.state.note_sparse(lower);
                 return Ok(true);
