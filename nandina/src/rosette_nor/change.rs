@@ -44,6 +44,14 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 Ok(was_there) => return Ok(was_there),
                 Err(fault) => fault,
             };
+            if matches!(fault, Fault::NoRoom { .. }) && self.state.is_in_doubt() {
+                // One of two leaves was written, and then no sector was left.
+                self.mount()?;
+                if self.is_made(change)? {
+                    return Ok(was_there.unwrap_or_default());
+                }
+                return Err(first.unwrap_or(fault));
+            }
             let failed = self.cells.take_failed().filter(|_| self.state.is_in_doubt());
             let rejects = fault.rejects_writes();
             first.get_or_insert(fault);
@@ -57,6 +65,18 @@ impl<F: Flash> SectorLeaves<'_, F> {
             }
         }
         first.map_or_else(|| self.change(change, &mut was_there), Err)
+    }
+
+    /// Whether a change was made, as far as can be read.
+    fn is_made(&mut self, change: Pending<'_>) -> Result<bool, Fault<F::Error>> {
+        let rank = self.directory.find(change.key);
+        let rank = self.touch_to_read(rank)?;
+        let leaf = self.directory.leaf(rank);
+        let found = self.look(&leaf, change.key)?;
+        Ok(match (found, change.value) {
+            (Some(at), Some(value)) => self.value(&leaf, at)? == value,
+            (found, value) => found.is_none() && value.is_none(),
+        })
     }
 
     /// Makes a change. Returns whether its key had a record.
@@ -93,7 +113,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
         if is_full || joins || divides {
             // Two leaves that were joined may have moved it.
             let rank = self.directory.find(change.key);
-            self.renew(rank, live, Some(change))?;
+            if !(is_full && kind.gain() > 0 && self.begin_behind(rank, change)?) {
+                self.renew(rank, live, Some(change))?;
+            }
         } else {
             slot::write(self.slot, change.key, change.value, kind);
             self.append(rank, kind)?;

@@ -127,7 +127,7 @@ pub const fn committed(bytes: &[u8]) -> Option<u32> {
 /// Sessions that a leaf can record.
 const SESSIONS: u32 = 4 * ENDS_BYTES as u32;
 
-/// Bits that fall at the ends of sessions; those between them fall at their beginnings.
+/// Bits that fall at the ends of sessions; the others fall at their beginnings.
 const END_BITS: u64 = 0x5555_5555_5555_5555;
 
 /// The number of the session that a leaf records, and whether it has ended.

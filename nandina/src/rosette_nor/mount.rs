@@ -40,11 +40,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let mut tries = 0;
         while !self.state.is_ended() {
             tries += 1;
-            match self.settle_newest() {
-                Ok(()) => {
-                    self.join_rest()?;
-                    break;
-                }
+            match self.settle_newest().and_then(|()| self.join_rest()) {
+                Ok(()) => break,
                 // What cannot be settled can be read.
                 Err(Fault::NoRoom { .. }) => {
                     self.look_at_all()?;

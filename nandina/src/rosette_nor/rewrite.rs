@@ -243,7 +243,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 return self.write_two(lower, 1, pending);
             }
         }
-        let mut pieces = (live + ideal / 2) / ideal;
+        // What shrinks is not divided.
+        let grows = pending.is_some_and(|change| change.value.is_some());
+        let mut pieces = if grows { (live + ideal / 2) / ideal } else { 1 };
         pieces = pieces.min(PIECES_MAX).min(left + 1).min(self.pool.ready()).max(1);
         if live.div_ceil(pieces) <= capacity {
             if pieces == 1 && left == 0 && live > capacity * 7 / 10 {
@@ -261,6 +263,38 @@ impl<F: Flash> SectorLeaves<'_, F> {
             Some(lower) => self.write_two(lower, 2, pending),
             None => Err(Fault::NoRoom { limit_pages: self.leaves_max as u32 }),
         }
+    }
+
+    /// Begins a leaf with a pending change whose key is behind all others of the leaf at `rank`.
+    ///
+    /// So where keys rise, leaves are full, and none is written again. Returns whether it is so.
+    pub(super) fn begin_behind(
+        &mut self,
+        rank: usize,
+        change: Pending<'_>,
+    ) -> Result<bool, Fault<F::Error>> {
+        if self.directory.len() >= self.leaves_max {
+            return Ok(false);
+        }
+        let span = self.span(rank)?;
+        let at = self.place(&span.leaf, change.key)?;
+        if at != (Place { sorted: span.leaf.sorted, logged: self.order.len() as u8 }) {
+            return Ok(false);
+        }
+        let mut high = [0; KEY_BYTES_MAX];
+        let high = self.directory.high(rank).map(|key| {
+            let high = &mut high[..key.len()];
+            high.copy_from_slice(key);
+            &*high
+        });
+        let sources =
+            Sources { spans: &[Span { begin: span.end, ..span }], pending: Some(change), owner: 0 };
+        let start = Start { source: 0, place: span.end, is_taken: false, before: 0 };
+        let leaf = self.write_piece(&sources, start, 1, (change.key, high), None)?;
+        if !self.directory.insert(rank + 1, change.key, leaf) {
+            return Err(self.cells.damage(leaf.sector, 0, Damage::DirectoryTooSmall));
+        }
+        Ok(true)
     }
 
     /// Writes a leaf and its upper neighbour again.
