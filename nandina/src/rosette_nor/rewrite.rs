@@ -265,7 +265,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         }
     }
 
-    /// Begins a leaf with a pending change whose key is behind all others of the leaf at `rank`.
+    /// Begins a leaf with a change whose key is behind all others of a leaf.
     ///
     /// So where keys rise, leaves are full, and none is written again. Returns whether it is so.
     pub(super) fn begin_behind(
