@@ -9,13 +9,14 @@ use super::directory::Leaf;
 use super::form::{COMMIT_BYTES, ENDS_BYTES, GROUP, GROUP_BYTES, TAG_BYTES};
 use super::head::{self, Head, TAIL_MAX};
 use super::leaves::SectorLeaves;
+use super::order::LOOKS_MAX;
 use super::pool::Use;
 use super::slot::{self, Kind, State};
 use crate::engine::KEY_BYTES_MAX;
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::log::GAP;
-use crate::node::{HEADER_BYTES, PageLayout};
+use crate::node::PageLayout;
 
 /// How often a mount looks at a leaf that is there now and then.
 const TRIES: u32 = 32;
@@ -116,6 +117,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
                     is_untouched: false,
                     is_trimmed: false,
                 };
+                if self.replace_covered(&tail, sequence, leaf)? {
+                    continue;
+                }
                 let (low, _) = head::fences(&self.form, &tail);
                 if !self.directory.insert_in_order(low, leaf) {
                     if begun.is_some() {
@@ -130,6 +134,40 @@ impl<F: Flash> SectorLeaves<'_, F> {
             }
             begun = newest;
         }
+    }
+
+    /// Puts a leaf in the place of an older one whose range it has, or leaves it out.
+    ///
+    /// Only leaves are compared that begin with the same key, as copies do. Returns whether it is
+    /// done. Cost: a read for each of these.
+    fn replace_covered(
+        &mut self,
+        tail: &[u8; TAIL_MAX],
+        sequence: u64,
+        leaf: Leaf,
+    ) -> Result<bool, Fault<F::Error>> {
+        let (low, high) = head::fences(&self.form, tail);
+        let covers = |one: Option<&[u8]>, other: Option<&[u8]>| match (one, other) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(one), Some(other)) => other <= one,
+        };
+        for rank in (0..self.directory.len()).rev() {
+            if self.directory.low(rank) != low {
+                continue;
+            }
+            let mut other = [0; TAIL_MAX];
+            let is_newer = self.read_owner(rank, &mut other)? < sequence;
+            let (_, end) = head::fences(&self.form, &other);
+            if is_newer && covers(high, end) {
+                self.directory.set(rank, leaf);
+                return Ok(true);
+            }
+            if !is_newer && covers(end, high) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The head of a sector that holds a leaf, with head and header in `tail`.
@@ -237,14 +275,23 @@ impl<F: Flash> SectorLeaves<'_, F> {
     }
 
     /// Reads the head of the leaf at a rank. Returns its sequence number.
+    ///
+    /// It was right once. One that is torn is read again until it is so.
     fn read_owner(
         &mut self,
         rank: usize,
         tail: &mut [u8; TAIL_MAX],
     ) -> Result<u64, Fault<F::Error>> {
-        self.read_tail(self.directory.leaf(rank).sector, tail)?;
-        let header = &tail[self.form.head_bytes()..][..HEADER_BYTES];
-        Ok(PageLayout::header_in(header).sequence)
+        let sector = self.directory.leaf(rank).sector;
+        for _ in 0..LOOKS_MAX {
+            self.read_tail(sector, tail)?;
+            let cells = &mut self.cells;
+            let sum = &mut |pieces: &[&[u8]]| cells.checksum(pieces);
+            if let Some(head) = head::read(&self.form, tail, &self.medium, sum) {
+                return Ok(head.sequence);
+            }
+        }
+        Err(self.cells.damage(sector, 0, Damage::Checksum))
     }
 
     /// Takes from the leaf at a rank the keys below `high`, or all.

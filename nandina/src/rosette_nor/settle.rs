@@ -25,9 +25,13 @@ impl<F: Flash> SectorLeaves<'_, F> {
         if !leaf.is_untouched {
             return Ok(());
         }
+        // An operation that has begun before is still in doubt.
+        let was_in_doubt = self.state.is_in_doubt();
         self.state.doubt();
         self.settle(rank, leaf)?;
-        self.state.trust();
+        if !was_in_doubt {
+            self.state.trust();
+        }
         Ok(())
     }
 

@@ -24,15 +24,6 @@ struct Life {
 
 impl Life {
     fn settle(&mut self, found: &Model, what: &str) {
-        if !self.allowed.contains(found) {
-            for model in &self.allowed {
-                let lost: Vec<_> =
-                    model.iter().filter(|it| found.get(it.0) != Some(it.1)).collect();
-                let more: Vec<_> =
-                    found.iter().filter(|it| model.get(it.0) != Some(it.1)).collect();
-                println!("lost {lost:?}, more {more:?}");
-            }
-        }
         assert!(self.allowed.contains(found), "{what}: a state that never was");
         self.allowed = vec![found.clone()];
     }
@@ -159,6 +150,8 @@ const NONE: Hardships = Hardships { unstable: false, cuts: false, device_errors:
 
 #[test]
 fn cuts_in_a_row_lose_nothing() {
+    // Leaves that were replaced and not marked were once too many for the directory.
+    swarm(100_662..100_663, Hardships { cuts: true, ..NONE }, 300);
     swarm(0..150, Hardships { cuts: true, ..NONE }, 300);
 }
 
@@ -170,12 +163,15 @@ fn cuts_in_a_row_with_unstable_bits_lose_nothing() {
 /// H12: what a device error leaves half done is found by the mount that follows.
 #[test]
 fn h12_an_index_is_used_on_after_errors_of_the_device() {
+    // Here a leaf was settled in an operation that failed later, which RAM did not know then.
+    swarm(20_049..20_050, Hardships { device_errors: 300, ..NONE }, 100);
     swarm(2_000..2_100, Hardships { device_errors: 300, ..NONE }, 100);
     swarm(2_100..2_200, Hardships { device_errors: 300, cuts: true, unstable: true, ..NONE }, 100);
 }
 
 #[test]
 fn sectors_that_fail_are_given_up() {
+    swarm(30_454..30_455, Hardships { failures: 400, ..NONE }, 300);
     swarm(3_000..3_100, Hardships { failures: 400, ..NONE }, 300);
 }
 
