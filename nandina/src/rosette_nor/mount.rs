@@ -85,9 +85,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
 
     /// Reads all heads, and lists the leaves of the newest identity in order.
     fn gather(&mut self) -> Result<Option<Newest>, Fault<F::Error>> {
-        let mut newest: Option<Newest> = None;
-        let mut begun: Option<Newest> = None;
-        loop {
+        let mut begun: Option<u32> = None;
+        for _ in 0..TRIES {
+            let mut newest: Option<Newest> = None;
             self.directory.clear();
             self.order.forget();
             self.pool.clear();
@@ -102,11 +102,14 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 let mut tail = [0; TAIL_MAX];
                 let Some(head) = self.read_leaf(sector, &mut tail)? else { continue };
                 let Head { identity, sequence, sorted, .. } = head;
+                if begun.is_some_and(|begun| begun != identity) {
+                    continue;
+                }
                 if newest.is_none_or(|newest| newest.sequence < sequence) {
                     is_mixed |= newest.is_some_and(|newest| newest.identity != identity);
                     newest = Some(Newest { sector, identity, sequence });
                 }
-                if begun.or(newest).is_some_and(|newest| newest.identity != identity) {
+                if newest.is_some_and(|newest| newest.identity != identity) {
                     continue;
                 }
                 let leaf = Leaf {
@@ -129,11 +132,13 @@ impl<F: Flash> SectorLeaves<'_, F> {
                     is_mixed = true;
                 }
             }
-            if !is_mixed || begun.is_some() {
+            // A torn leaf of the newest identity may not be seen again: then it counts no longer.
+            if !is_mixed && (newest.is_some() || begun.is_none()) {
                 return Ok(newest);
             }
-            begun = newest;
+            begun = newest.map(|newest| newest.identity);
         }
+        Ok(None)
     }
 
     /// Puts a leaf in the place of an older one whose range it has, or leaves it out.
