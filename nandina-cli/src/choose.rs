@@ -104,7 +104,7 @@ pub fn layers(
         return Err(LabError("--log-blocks is for bast and fast: choose one of them".into()));
     }
     if settings.transit.is_some() && !layers.iter().flatten().any(Layer::takes_transit) {
-        let what = "--transit is not for ipl and dipl, which keep log records: choose another FTL";
+        let what = "--transit is for page, block, bast and fast: choose one of them";
         return Err(LabError(what.into()));
     }
     if over_provisioning.is_some() && !layers.iter().any(Option::is_some) {

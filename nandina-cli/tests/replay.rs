@@ -198,10 +198,6 @@ fn mistakes_get_one_line_and_exit_code_2() {
             "--footprint, --sort-moves, --victims and --trims are for an FTL: choose one by --ftl",
         ),
         (
-            vec!["replay", &path, "--ftl", "dipl", "--transit", "4"],
-            "--transit is not for ipl and dipl, which keep log records: choose another FTL",
-        ),
-        (
             vec!["replay", &path, "--ftl", "fast", "--sort-moves"],
             "--sort-moves is for --ftl page: a hybrid FTL merges pages at their places",
         ),

@@ -98,7 +98,7 @@ mod tests {
     fn what_is_over_is_marked_in_both() {
         let rows = [row(&said(), 40_000, None).unwrap()];
         let text = table(&rows);
-        assert!(text.contains("40000 over") && text.contains("1025 over"), "{text}");
+        assert!(text.contains("40000 over") && text.contains("1026 over"), "{text}");
         assert!(text.contains("Cortex-M0 microbit"), "{text}");
         let value = as_json("rustc 1", "plugin", &rows);
         assert_eq!(value["rows"][0]["over"], json!(["code_bytes", "stack_bytes"]));

@@ -21,11 +21,23 @@ fn put<S: System>(index: &mut OnBus<'_, S>, model: &mut Model, version: u32) -> 
     compare(index, model)
 }
 
-struct InPlace;
+/// With a write buffer of so many pages, and a write cache.
+struct InPlace {
+    write_buffer: usize,
+    write_cache: usize,
+}
 
 impl Check for InPlace {
+    fn concerns(&self, system: &Description) -> bool {
+        (self.write_buffer == 0 || system.has_write_buffer())
+            && (self.write_cache == 0 || system.has_write_cache())
+    }
+
     fn run<S: System + 'static>(&self) -> Outcome {
-        let case = Case::new(LONG).suited::<S>();
+        let mut case = Case::new(LONG);
+        (case.options.write_buffer, case.options.write_cache) =
+            (self.write_buffer, self.write_cache);
+        let case = case.suited::<S>();
         let mut ram = case.ram::<S>();
         let mut chip = Torn::new(Chip::new(case.profile));
         let mut model = Model::new();
@@ -42,9 +54,15 @@ impl Check for InPlace {
             compare(index, &model)?;
             put::<S>(index, &mut model, version)?;
         }
-        // So it is after a format over it.
+        // So it is after a format over it, which leaves nothing that was pending.
+        let index = place.open().map_err(text)?;
+        for number in 0..5 {
+            index.insert(&key(number), &value(number, 9)).map_err(text)?;
+        }
         let index = place.format().map_err(text)?;
         model.clear();
+        compare(index, &model)?;
+        index.flush().map_err(text)?;
         compare(index, &model)?;
         put::<S>(index, &mut model, 4)?;
         place.close();
@@ -54,7 +72,9 @@ impl Check for InPlace {
 
 #[test]
 fn an_index_is_formatted_and_opened_again_where_it_stays() {
-    for_every_system(&InPlace);
+    for (write_buffer, write_cache) in [(0, 0), (1, 0), (0, 4), (1, 4)] {
+        for_every_system(&InPlace { write_buffer, write_cache });
+    }
 }
 
 struct AfterAnError;

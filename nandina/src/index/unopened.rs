@@ -49,7 +49,8 @@ impl<'b, F: Flash, S: System> Unopened<'b, F, S> {
 
     /// Opens the index on the chip, as [`Index::open`] does.
     ///
-    /// After an error it may be called again. If the index is open already, it is mounted again.
+    /// After an error it may be called again. If the index is open already, it is mounted again;
+    /// [`flush`](Index::flush) it before, or pending changes may be lost.
     pub fn open(&mut self) -> Result<&mut Index<'b, F, S>, OpenError<F::Error>> {
         self.index.engine.open()?;
         Ok(&mut self.index)
@@ -57,7 +58,8 @@ impl<'b, F: Flash, S: System> Unopened<'b, F, S> {
 
     /// Makes an empty index on the chip, as [`Index::format`] does.
     ///
-    /// After an error it may be called again.
+    /// After an error it may be called again. If an index is open, all of it is gone, pending
+    /// changes included.
     pub fn format(&mut self) -> Result<&mut Index<'b, F, S>, OpenError<F::Error>> {
         self.index.engine.format()?;
         Ok(&mut self.index)

@@ -27,12 +27,13 @@ impl<F: Flash> Leaves<'_, F> {
             Err(OpenError::Blank) => 0,
             Err(_) => self.survey_to_replace()?,
         };
+        // From here on RAM has the identity of the new index, which the chip does not hold yet.
+        self.state.doubt();
         self.log.restart((sequence as u32).wrapping_add(1), sequence);
         self.log.begin_at_once();
         if self.begins_in_first() {
             self.log.make_ready(BlockNumber(0))?;
         }
-        self.state.doubt();
         self.directory.clear();
         self.torn.forget_suspects();
         self.torn.take_postponed();

@@ -40,12 +40,13 @@ impl<F: Flash> TncIndex<'_, F> {
             },
         };
         let identity = if before == 0 { 1 } else { self.space.log.sequence().max(before) as u32 };
+        // From here on RAM has the identity of the new index, which the chip does not hold yet.
+        self.state.doubt();
         self.space.restart(identity.wrapping_add(1), before, before);
         if !begins {
             self.space.log.begin_at_once();
         }
         self.space.begin_where_roots_are_replaced()?;
-        self.state.doubt();
         self.begin_empty()?;
         if self.space.room() < 2 {
             self.space.log.blocks.release();

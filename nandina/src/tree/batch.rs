@@ -312,6 +312,13 @@ impl<'b> Batch<'b> {
         }
     }
 
+    /// Drops all changes, as for another tree.
+    pub fn clear(&mut self) {
+        self.drop_between(0, self.len());
+        self.grant(0);
+        self.set_root_records(u32::MAX);
+    }
+
     /// Drops the change of `key`, if one is pending.
     ///
     /// Returns whether it was an upsert.

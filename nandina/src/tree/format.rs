@@ -21,9 +21,11 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
         // The existing index stays whole until the new root takes its place: only blocks that it
         // does not need are erased.
         let replaced = self.find_to_replace()?;
+        // From here on RAM has the identity of the new index, which the chip does not hold yet.
+        self.state.doubt();
+        self.batch.clear();
         self.follow(replaced);
         self.space.begin_where_roots_are_replaced()?;
-        self.state.doubt();
         self.state.begin_leaf();
         self.place.begin(&mut self.space, 1);
         let root = self.level(1);
