@@ -243,8 +243,8 @@ pub struct Options {
     ///
     /// Default: they merge none. For systems that replace nodes in place, without a write buffer;
     /// it needs the feature `paper-modes` of this library. For comparison: a removal writes up to
-    /// three pages a level, by default one page (WPCB-tree paper, sections 4.2 and 5). An error of a merge is that of the
-    /// removal, which is durable then.
+    /// three pages a level, by default one page (WPCB-tree paper, sections 4.2 and 5). An error of
+    /// a merge is that of the removal, which is durable then.
     pub rebalances: bool,
     /// Page buffers keep their pages from one operation to the next.
     ///
