@@ -75,12 +75,12 @@ impl Check for DeviceFills {
 
 #[test]
 fn two_hundred_device_fills_of_skewed_updates_wear_blocks_evenly() {
-    for_every_system(&DeviceFills(WearPolicy::Counted));
+    for_one_system_in(2, &DeviceFills(WearPolicy::Counted));
 }
 
 #[test]
 fn without_erase_counts_two_hundred_device_fills_wear_blocks_evenly_too() {
-    for_every_system(&DeviceFills(WearPolicy::Circular));
+    for_one_system_in(2, &DeviceFills(WearPolicy::Circular));
 }
 
 /// Random updates on a chip with much room, each followed by an idle step.
