@@ -6,6 +6,7 @@
 
 mod batch;
 mod chip;
+mod cursor;
 mod description;
 mod options;
 mod options_for;
@@ -17,6 +18,7 @@ mod worst;
 pub use batch::{Batches, Change};
 pub(crate) use chip::CHIP_PAGES_MAX;
 pub use chip::{bounded, unusable};
+pub(crate) use cursor::Cursor;
 pub use description::{Description, LeafRange, NodeArea, NodeRange, Nodes, Packed};
 pub(crate) use options::{CHECKPOINTS_MAX, PAGE_BUFFERS_MAX, checkpoints_refused, path_options};
 pub use options::{Eviction, Folds, Options};

@@ -6,39 +6,15 @@
 use core::ops::Bound;
 
 use super::leaves::Leaves;
-use crate::engine::{Bounds, Record};
+use crate::engine::{Cursor, Record};
 use crate::error::Fault;
 use crate::flash::Flash;
 
 /// How far a scan has come.
-#[derive(Clone, Copy)]
-pub struct LeafScan<'k> {
-    low: Bound<&'k [u8]>,
-    high: Bound<&'k [u8]>,
-    downwards: bool,
-    /// The rank of the leaf, and the place of the next record in it.
-    ///
-    /// Downwards it is the place after the next record. `None` before the first leaf.
-    at: Option<(usize, usize)>,
-    done: bool,
-}
-
-impl<'k> LeafScan<'k> {
-    pub(super) const fn new((low, high): Bounds<'k>, downwards: bool) -> Self {
-        Self { low, high, downwards, at: None, done: false }
-    }
-
-    /// Whether `key` is past the end of the range.
-    fn is_beyond(&self, key: &[u8]) -> bool {
-        match (self.downwards, self.low, self.high) {
-            (false, _, Bound::Included(high)) => key > high,
-            (false, _, Bound::Excluded(high)) => key >= high,
-            (true, Bound::Included(low), _) => key < low,
-            (true, Bound::Excluded(low), _) => key <= low,
-            _ => false,
-        }
-    }
-}
+///
+/// The place is the rank of the leaf, and the place of the next record in it; downwards it is the
+/// place after the next record.
+pub type LeafScan<'k> = Cursor<'k, (usize, usize)>;
 
 impl<F: Flash> Leaves<'_, F> {
     /// The next record of `scan`.
@@ -46,11 +22,9 @@ impl<F: Flash> Leaves<'_, F> {
         &mut self,
         scan: &mut LeafScan<'_>,
     ) -> Result<Option<Record<'_>>, Fault<F::Error>> {
-        if scan.done {
+        if !scan.step() {
             return Ok(None);
         }
-        // After an end or an error there are no more records.
-        scan.done = true;
         let Some((rank, place)) = self.next_place(scan)? else { return Ok(None) };
         let page = self.page_at(rank)?;
         let frame = self.load(page, 0)?;
@@ -59,8 +33,7 @@ impl<F: Flash> Leaves<'_, F> {
         if scan.is_beyond(key) {
             return Ok(None);
         }
-        scan.at = Some((rank, if scan.downwards { place } else { place + 1 }));
-        scan.done = false;
+        scan.continue_from((rank, if scan.is_downwards() { place } else { place + 1 }));
         Ok(Some((key, value)))
     }
 
@@ -69,7 +42,7 @@ impl<F: Flash> Leaves<'_, F> {
         &mut self,
         scan: &LeafScan<'_>,
     ) -> Result<Option<(usize, usize)>, Fault<F::Error>> {
-        let (mut rank, mut place) = match scan.at {
+        let (mut rank, mut place) = match scan.at() {
             Some((rank, place)) => (rank, Some(place)),
             None => (self.first_rank(scan), None),
         };
@@ -77,8 +50,8 @@ impl<F: Flash> Leaves<'_, F> {
             let (frame, owned) = self.load_leaf(rank, 0)?;
             let next = match place.take() {
                 Some(place) => place,
-                None if scan.at.is_some() && scan.downwards => owned.end,
-                None if scan.at.is_some() => owned.start,
+                None if scan.at().is_some() && scan.is_downwards() => owned.end,
+                None if scan.at().is_some() => owned.start,
                 None => {
                     let page = self.page_at(rank)?;
                     let node = self.node(frame, page)?;
@@ -87,15 +60,15 @@ impl<F: Flash> Leaves<'_, F> {
                         Err(at) => at,
                     };
                     // Upwards an excluded bound is stepped over, downwards an included one is.
-                    match if scan.downwards { scan.high } else { scan.low } {
-                        Bound::Included(key) => found(key, scan.downwards),
-                        Bound::Excluded(key) => found(key, !scan.downwards),
-                        Bound::Unbounded if scan.downwards => owned.end,
+                    match scan.first() {
+                        Bound::Included(key) => found(key, scan.is_downwards()),
+                        Bound::Excluded(key) => found(key, !scan.is_downwards()),
+                        Bound::Unbounded if scan.is_downwards() => owned.end,
                         Bound::Unbounded => owned.start,
                     }
                 }
             };
-            if scan.downwards {
+            if scan.is_downwards() {
                 let next = next.min(owned.end);
                 if next > owned.start {
                     return Ok(Some((rank, next - 1)));
@@ -117,9 +90,9 @@ impl<F: Flash> Leaves<'_, F> {
 
     /// The leaf in which the range starts.
     fn first_rank(&self, scan: &LeafScan<'_>) -> usize {
-        match if scan.downwards { scan.high } else { scan.low } {
+        match scan.first() {
             Bound::Included(key) | Bound::Excluded(key) => self.directory.find(key),
-            Bound::Unbounded if scan.downwards => self.directory.len() - 1,
+            Bound::Unbounded if scan.is_downwards() => self.directory.len() - 1,
             Bound::Unbounded => 0,
         }
     }

@@ -9,39 +9,15 @@ use core::ops::Bound;
 
 use super::leaves::SectorLeaves;
 use super::merge::{Item, Place, Span};
-use crate::engine::{Bounds, Record};
+use crate::engine::{Cursor, Record};
 use crate::error::Fault;
 use crate::flash::Flash;
 
 /// How far a scan has come.
-#[derive(Clone, Copy)]
-pub struct SectorScan<'k> {
-    low: Bound<&'k [u8]>,
-    high: Bound<&'k [u8]>,
-    downwards: bool,
-    /// The rank of the leaf, and the place of the next record in it.
-    ///
-    /// Downwards it is the place after the next record. `None` before the first leaf.
-    at: Option<(usize, Span, Place)>,
-    done: bool,
-}
-
-impl<'k> SectorScan<'k> {
-    pub(super) const fn new((low, high): Bounds<'k>, downwards: bool) -> Self {
-        Self { low, high, downwards, at: None, done: false }
-    }
-
-    /// Whether `key` is past the end of the range.
-    fn is_beyond(&self, key: &[u8]) -> bool {
-        match (self.downwards, self.low, self.high) {
-            (false, _, Bound::Included(high)) => key > high,
-            (false, _, Bound::Excluded(high)) => key >= high,
-            (true, Bound::Included(low), _) => key < low,
-            (true, Bound::Excluded(low), _) => key <= low,
-            _ => false,
-        }
-    }
-}
+///
+/// The place is the rank of the leaf, and the place of the next record in it; downwards it is the
+/// place after the next record.
+pub type SectorScan<'k> = Cursor<'k, (usize, Span, Place)>;
 
 impl<F: Flash> SectorLeaves<'_, F> {
     /// The next record of `scan`.
@@ -49,12 +25,10 @@ impl<F: Flash> SectorLeaves<'_, F> {
         &mut self,
         scan: &mut SectorScan<'_>,
     ) -> Result<Option<Record<'_>>, Fault<F::Error>> {
-        if scan.done {
+        if !scan.step() {
             return Ok(None);
         }
-        // After an end or an error there are no more records.
-        scan.done = true;
-        let (mut rank, mut span, mut place) = match scan.at {
+        let (mut rank, mut span, mut place) = match scan.at() {
             Some((rank, span, place)) => {
                 self.sort(&span.leaf)?;
                 (rank, span, place)
@@ -62,7 +36,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
             None => self.first_place(scan)?,
         };
         let item = loop {
-            let item = if scan.downwards {
+            let item = if scan.is_downwards() {
                 self.item_before(&span, &mut place)?
             } else {
                 self.next_item(&span, &mut place, &mut None)?
@@ -70,21 +44,20 @@ impl<F: Flash> SectorLeaves<'_, F> {
             if let Some(item) = item {
                 break item;
             }
-            let next = if scan.downwards { rank.checked_sub(1) } else { Some(rank + 1) };
+            let next = if scan.is_downwards() { rank.checked_sub(1) } else { Some(rank + 1) };
             let Some(next) = next.filter(|&next| next < self.directory.len()) else {
                 return Ok(None);
             };
             rank = self.touch_to_read(next)?;
             span = self.span(rank)?;
-            place = if scan.downwards { span.end } else { span.begin };
+            place = if scan.is_downwards() { span.end } else { span.begin };
         };
         self.read_item(&span, item, None)?;
         let (key, value) = self.record.split_at(self.form.key_bytes);
         if scan.is_beyond(key) {
             return Ok(None);
         }
-        scan.at = Some((rank, span, place));
-        scan.done = false;
+        scan.continue_from((rank, span, place));
         Ok(Some((key, value)))
     }
 
@@ -93,25 +66,25 @@ impl<F: Flash> SectorLeaves<'_, F> {
         &mut self,
         scan: &SectorScan<'_>,
     ) -> Result<(usize, Span, Place), Fault<F::Error>> {
-        let bound = if scan.downwards { scan.high } else { scan.low };
+        let bound = scan.first();
         let rank = match bound {
             Bound::Included(key) | Bound::Excluded(key) => self.directory.find(key),
-            Bound::Unbounded if scan.downwards => self.directory.len() - 1,
+            Bound::Unbounded if scan.is_downwards() => self.directory.len() - 1,
             Bound::Unbounded => 0,
         };
         let rank = self.touch_to_read(rank)?;
         let span = self.span(rank)?;
         let mut place = match bound {
             Bound::Included(key) | Bound::Excluded(key) => self.place(&span.leaf, key)?,
-            Bound::Unbounded if scan.downwards => span.end,
+            Bound::Unbounded if scan.is_downwards() => span.end,
             Bound::Unbounded => span.begin,
         };
         place.sorted = place.sorted.clamp(span.begin.sorted, span.end.sorted);
         place.logged = place.logged.clamp(span.begin.logged, span.end.logged);
         // Upwards an excluded bound is stepped over, downwards an included one is.
         let steps_over = match bound {
-            Bound::Included(key) if scan.downwards => Some(key),
-            Bound::Excluded(key) if !scan.downwards => Some(key),
+            Bound::Included(key) if scan.is_downwards() => Some(key),
+            Bound::Excluded(key) if !scan.is_downwards() => Some(key),
             _ => None,
         };
         if let Some(key) = steps_over {

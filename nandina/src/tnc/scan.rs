@@ -7,36 +7,12 @@ use core::ops::Bound;
 
 use super::TncIndex;
 use super::apply::Key;
-use crate::engine::{Bounds, Record};
+use crate::engine::{Cursor, Record};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 
-/// How far a scan over a range of keys has come.
-#[derive(Clone, Copy)]
-pub struct TncScan<'k> {
-    low: Bound<&'k [u8]>,
-    high: Bound<&'k [u8]>,
-    downwards: bool,
-    last: Option<Key>,
-    done: bool,
-}
-
-impl<'k> TncScan<'k> {
-    pub const fn new((low, high): Bounds<'k>, downwards: bool) -> Self {
-        Self { low, high, downwards, last: None, done: false }
-    }
-
-    /// Whether `key` is past the end of the range.
-    fn is_beyond(&self, key: &[u8]) -> bool {
-        match (self.downwards, self.low, self.high) {
-            (false, _, Bound::Included(high)) => key > high,
-            (false, _, Bound::Excluded(high)) => key >= high,
-            (true, Bound::Included(low), _) => key < low,
-            (true, Bound::Excluded(low), _) => key <= low,
-            _ => false,
-        }
-    }
-}
+/// How far a scan over a range of keys has come: the last key.
+pub type TncScan<'k> = Cursor<'k, Key>;
 
 impl<F: Flash> TncIndex<'_, F> {
     /// The next record of `scan`.
@@ -44,17 +20,16 @@ impl<F: Flash> TncIndex<'_, F> {
         &mut self,
         scan: &mut TncScan<'_>,
     ) -> Result<Option<Record<'_>>, Fault<F::Error>> {
-        if scan.done {
+        if !scan.step() {
             return Ok(None);
         }
-        // After an end or an error the scan yields no more records.
-        scan.done = true;
         let found = self.next_place(scan)?;
         let Some((leaf, index)) = found else { return Ok(None) };
         let (node, key_bytes) = (self.arena.node(leaf), self.arena.form.key_bytes);
         let key = node.key(index);
-        let before = scan.last.map(|last| last.bytes(key_bytes).cmp(key));
-        if before.is_some_and(|before| if scan.downwards { before.is_le() } else { before.is_ge() })
+        let before = scan.at().map(|last| last.bytes(key_bytes).cmp(key));
+        if before
+            .is_some_and(|before| if scan.is_downwards() { before.is_le() } else { before.is_ge() })
         {
             let page = PageNumber(self.arena.form.place_of(self.arena.place(leaf)).0);
             return Err(Fault::Corrupt { page, reason: Damage::KeysOutOfOrder });
@@ -62,19 +37,17 @@ impl<F: Flash> TncIndex<'_, F> {
         if scan.is_beyond(key) {
             return Ok(None);
         }
-        scan.last = Some(Key::of(key));
-        scan.done = false;
+        scan.continue_from(Key::of(key));
         Ok(Some((key, node.payload(index))))
     }
 
     /// The leaf of the next record, and its index there.
     fn next_place(&mut self, scan: &TncScan<'_>) -> Result<Option<(u16, usize)>, Fault<F::Error>> {
-        let last = scan.last;
+        let last = scan.at();
         let key_bytes = self.arena.form.key_bytes;
         let from = match &last {
             Some(last) => Bound::Excluded(last.bytes(key_bytes)),
-            None if scan.downwards => scan.high,
-            None => scan.low,
+            None => scan.first(),
         };
         let mut slot = self.tree.root();
         self.arena.touch(slot);
@@ -82,14 +55,14 @@ impl<F: Flash> TncIndex<'_, F> {
             let node = self.arena.node(slot);
             let index = match from {
                 Bound::Included(key) | Bound::Excluded(key) => node.child_slot(key),
-                Bound::Unbounded if scan.downwards => node.count().saturating_sub(1),
+                Bound::Unbounded if scan.is_downwards() => node.count().saturating_sub(1),
                 Bound::Unbounded => 0,
             };
             slot = self.child(slot, index)?;
         }
         let node = self.arena.node(slot);
         // The index of the first record that is not before the bound, upwards or downwards.
-        let index = match (from, scan.downwards) {
+        let index = match (from, scan.is_downwards()) {
             (Bound::Unbounded, false) => Some(0),
             (Bound::Unbounded, true) => node.count().checked_sub(1),
             (Bound::Included(key), false) => Some(node.search(key).unwrap_or_else(|at| at)),
@@ -103,7 +76,7 @@ impl<F: Flash> TncIndex<'_, F> {
         };
         match index {
             Some(index) if index < node.count() => Ok(Some((slot, index))),
-            _ => self.beside(slot, scan.downwards),
+            _ => self.beside(slot, scan.is_downwards()),
         }
     }
 
