@@ -39,7 +39,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let mut first = None;
         let mut was_there = None;
         for _ in 0..TRIES {
-            self.mount_if_in_doubt()?;
+            if let Err(fault) = self.mount_to_change() {
+                return Err(first.unwrap_or(fault));
+            }
             let fault = match self.change(change, &mut was_there) {
                 Ok(was_there) => return Ok(was_there),
                 Err(fault) => fault,
@@ -57,7 +59,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
             first.get_or_insert(fault);
             match failed {
                 Some(sector) if rejects => {
-                    if self.mount().and_then(|()| self.evacuate(sector)).is_err() {
+                    if self.mount_to_change().and_then(|()| self.evacuate(sector)).is_err() {
                         break;
                     }
                 }

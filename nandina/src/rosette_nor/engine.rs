@@ -125,13 +125,14 @@ impl<'b, F: Flash> Engine<'b, F> for SectorLeaves<'b, F> {
         let before = self.cells.operations();
         // What was erased is forgotten at the next mount, so no more than will be used.
         let wanted = READY_IDLE + self.state.written() as usize;
-        if budget >= STEP && !self.state.is_ended() && self.pool.next_to_erase(wanted).is_some() {
+        let may_erase = !self.state.is_ended() && !self.state.is_unsettled();
+        if budget >= STEP && may_erase && self.pool.next_to_erase(wanted).is_some() {
             self.state.doubt();
             self.refill(wanted)?;
             self.state.trust();
         }
         let operations = self.cells.operations().wrapping_sub(before);
-        let more = !self.state.is_ended() && self.pool.next_to_erase(wanted).is_some();
+        let more = may_erase && self.pool.next_to_erase(wanted).is_some();
         Ok(Idle { operations, more, left_to_change: false })
     }
 

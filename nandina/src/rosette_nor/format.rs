@@ -45,6 +45,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         }
         self.directory.clear();
         self.order.forget();
+        self.state.note_unsettled(false);
         let leaf =
             Leaf { sector, sorted: 0, live: 0, used: 0, is_untouched: false, is_trimmed: false };
         if !self.directory.insert(0, fences.0, leaf) {
@@ -96,7 +97,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
             }
             Err(fault) => return Err(fault.into()),
         }
-        Ok(self.settle_all()?)
+        self.settle_all()?;
+        Ok(())
     }
 
     /// Why a chip without a leaf of this index cannot be opened; `None` if it has one.
@@ -140,7 +142,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
     ///
     /// Not if a leaf was not settled yet since a cut. Cost: one program.
     pub(super) fn end_session(&mut self) -> Result<(), Fault<F::Error>> {
-        let is_open = !self.state.is_in_doubt() && !self.state.is_ended();
+        let is_settled = !self.state.is_in_doubt() && !self.state.is_unsettled();
+        let is_open = is_settled && !self.state.is_ended();
         if is_open
             && !self.directory.has_untouched()
             && let Some(bytes) = head::end(self.state.session())

@@ -21,6 +21,9 @@ use crate::node::PageLayout;
 /// How often a mount looks at a leaf that is there now and then.
 const TRIES: u32 = 32;
 
+/// How many rejections of the chip a mount bears before the newest leaf stays unsettled.
+const REJECTIONS_MAX: u32 = 8;
+
 /// The newest leaf of the chip.
 #[derive(Clone, Copy)]
 struct Newest {
@@ -31,34 +34,67 @@ struct Newest {
 
 impl<F: Flash> SectorLeaves<'_, F> {
     /// Finds the leaves on the chip, and settles what a cut may have torn.
+    ///
+    /// What cannot be settled can be read.
     pub(super) fn mount(&mut self) -> Result<(), Fault<F::Error>> {
         self.look_at_all()?;
-        self.settle_all()
+        self.settle_all().map(|_| ())
+    }
+
+    /// Mounts before a change, if that is needed: the newest leaf must be settled.
+    ///
+    /// Otherwise a change could be acknowledged in a leaf that a later mount does not see.
+    pub(super) fn mount_to_change(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.state.is_in_doubt() || self.state.is_unsettled() {
+            self.look_at_all()?;
+            return self.settle_all()?.map_or(Ok(()), Err);
+        }
+        Ok(())
     }
 
     /// Settles what a cut may have torn of what was found.
-    pub(super) fn settle_all(&mut self) -> Result<(), Fault<F::Error>> {
-        let mut tries = 0;
-        while !self.state.is_ended() {
-            tries += 1;
-            match self.settle_newest().and_then(|()| self.join_rest()) {
-                Ok(()) => break,
-                // What cannot be settled can be read.
-                Err(Fault::NoRoom { .. }) => {
-                    self.look_at_all()?;
-                    break;
-                }
-                Err(fault) if fault.rejects_writes() && self.cells.take_failed().is_some() => {
-                    self.look_at_all()?;
-                    break;
+    ///
+    /// Returns why the newest leaf cannot be settled, if that is so: then it can be read, and no
+    /// change is made. A sector that the chip rejects is given up, and another one is taken.
+    pub(super) fn settle_all(&mut self) -> Result<Option<Fault<F::Error>>, Fault<F::Error>> {
+        let (mut tries, mut rejections, mut joins, mut worn) = (0, 0, true, false);
+        let unsettled = loop {
+            if self.state.is_ended() {
+                break None;
+            }
+            let settled = self.settle_newest(worn);
+            let is_settled = settled.is_ok();
+            let done = settled.and_then(|()| if joins { self.join_rest() } else { Ok(()) });
+            let Err(fault) = done else { break None };
+            // A join may have written a leaf that is not settled.
+            joins &= !is_settled;
+            let failed = self.cells.take_failed();
+            let goes_on = match fault {
+                Fault::NoRoom { .. } => is_settled,
+                ref fault if fault.rejects_writes() && failed.is_some() => {
+                    rejections += 1;
+                    rejections < REJECTIONS_MAX
                 }
                 // The newest leaf is torn, and cannot be seen any longer.
-                Err(Fault::Corrupt { .. }) if tries < TRIES => self.look_at_all()?,
-                Err(fault) => return Err(fault),
+                Fault::Corrupt { .. } if tries < TRIES => {
+                    tries += 1;
+                    true
+                }
+                fault => return Err(fault),
+            };
+            self.look_at_all()?;
+            match failed {
+                Some(sector) if sector == self.state.newest() => worn = true,
+                Some(sector) if self.pool.state(sector) == Use::Free => self.give_up(sector)?,
+                _ => {}
             }
-        }
+            if !goes_on {
+                break Some(fault);
+            }
+        };
+        self.state.note_unsettled(unsettled.is_some());
         self.state.trust();
-        Ok(())
+        Ok(unsettled)
     }
 
     /// Finds the leaves on the chip. Nothing is written.
@@ -413,8 +449,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
 
     /// Settles the leaf whose write was cut: the newest one, or one behind it.
     ///
-    /// Cost: at most two erases. If the newest leaf may be torn, it is written again.
-    fn settle_newest(&mut self) -> Result<(), Fault<F::Error>> {
+    /// Cost: at most two erases. If the newest leaf may be torn, it is written again. So it is if it
+    /// is `worn`: the chip rejects what is programmed there.
+    fn settle_newest(&mut self, worn: bool) -> Result<(), Fault<F::Error>> {
         if let Some(sector) = self.state.begun()
             && self.pool.state(sector) == Use::Free
         {
@@ -427,7 +464,13 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let mut firm = [0; COMMIT_BYTES];
         self.cells.read(newest, self.form.firm_at(), &mut firm)?;
         if head::committed(&firm).is_none() {
-            return self.copy_newest(rank);
+            // Its log has nothing that was acknowledged.
+            let leaf = self.directory.leaf(rank);
+            let begun = Leaf { live: leaf.sorted, used: 0, is_untouched: false, ..leaf };
+            return self.copy_newest(rank, begun);
+        }
+        if worn {
+            return self.copy_newest(rank, self.directory.leaf(rank));
         }
         // It may be torn itself; that its program was begun is enough.
         self.cells.let_fall(newest, self.form.firm_at(), &firm)?;
@@ -450,19 +493,15 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(())
     }
 
-    /// Writes the newest leaf again, whose commit may be torn.
-    fn copy_newest(&mut self, rank: usize) -> Result<(), Fault<F::Error>> {
-        let leaf = self.directory.leaf(rank);
-        // Its log has nothing that was acknowledged.
-        let settled = Leaf { used: 0, is_untouched: false, ..leaf };
-        self.directory.set(rank, Leaf { live: leaf.sorted, ..settled });
+    /// Writes the newest leaf again, with the log that `leaf` has.
+    fn copy_newest(&mut self, rank: usize, leaf: Leaf) -> Result<(), Fault<F::Error>> {
+        self.directory.set(rank, leaf);
         self.order.forget();
         if leaf.is_trimmed {
             let span = self.span(rank)?;
             let live = self.count(&span)?;
-            self.directory.set(rank, Leaf { live, ..settled });
+            self.directory.set(rank, Leaf { live, ..leaf });
         }
-        self.state.set_records(self.directory.records());
         // If the newest leaf cannot be seen later, those that it replaces count again. They are the
         // newest ones of those that are replaced.
         let (mut to, mut oldest) = (None, u64::MAX);
@@ -481,6 +520,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
             self.pool.set(sector, Use::Free);
         }
         self.write_copy(rank)?;
+        self.state.set_records(self.directory.records());
         for sector in 0..self.sectors as Sector {
             let mut ranks = 0..self.directory.len();
             let is_leaf = ranks.any(|rank| self.directory.leaf(rank).sector == sector);

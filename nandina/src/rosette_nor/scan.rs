@@ -153,6 +153,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
     ///
     /// Returns its rank.
     pub(super) fn touch_to_read(&mut self, rank: usize) -> Result<usize, Fault<F::Error>> {
+        if self.state.is_unsettled() {
+            return Ok(rank);
+        }
         match self.touch(rank) {
             Err(fault) if fault.rejects_writes() || matches!(fault, Fault::NoRoom { .. }) => {
                 let _ = self.cells.take_failed();

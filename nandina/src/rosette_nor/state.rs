@@ -8,6 +8,8 @@ use super::cells::Sector;
 pub struct State {
     /// An operation is running or failed half way: RAM may differ from the chip.
     in_doubt: bool,
+    /// The newest leaf could not be settled: nothing may be changed.
+    unsettled: bool,
     /// The last session ended by a close: nothing is torn.
     ended: bool,
     /// The number of the session in the newest leaf.
@@ -35,6 +37,7 @@ impl State {
     /// Before a mount.
     pub const UNKNOWN: Self = Self {
         in_doubt: true,
+        unsettled: false,
         ended: false,
         session: 0,
         newest: 0,
@@ -61,6 +64,16 @@ impl State {
     /// RAM is as the chip is.
     pub const fn trust(&mut self) {
         self.in_doubt = false;
+    }
+
+    /// Whether the newest leaf could not be settled, so that nothing may be changed.
+    pub const fn is_unsettled(&self) -> bool {
+        self.unsettled
+    }
+
+    /// Whether a mount could settle the newest leaf.
+    pub const fn note_unsettled(&mut self, unsettled: bool) {
+        self.unsettled = unsettled;
     }
 
     /// A mount found the newest leaf, the session in it, and whether that has ended.

@@ -15,13 +15,13 @@ pub const TINY: Profile = Profile {
 
 /// A change of a record.
 #[derive(Clone, Copy, Debug)]
-enum Change {
+pub enum Change {
     Put([u8; 4], [u8; 12]),
     Remove([u8; 4]),
 }
 
 impl Change {
-    fn apply(self, model: &mut Model) {
+    pub fn apply(self, model: &mut Model) {
         match self {
             Self::Put(key, value) => model.insert(key, value),
             Self::Remove(key) => model.remove(&key),
@@ -40,7 +40,7 @@ impl Change {
 }
 
 /// Inserts without order, values that are replaced, and removals of nearly all.
-fn changes(seed: u64, count: u32) -> Vec<Change> {
+pub fn changes(seed: u64, count: u32) -> Vec<Change> {
     let mut random = Random::new(seed);
     let change = |turn: u32| {
         let key = key::from_u32(random.below(60));
@@ -82,11 +82,16 @@ fn opened<'b>(
 
 /// The states that the chip may be in: one, or two after a cut in a change.
 #[derive(Clone)]
-struct Allowed(Vec<Model>);
+pub struct Allowed(Vec<Model>);
 
 impl Allowed {
     fn one(model: Model) -> Self {
         Self(vec![model])
+    }
+
+    /// All of them change.
+    pub fn all(&mut self, change: impl FnMut(&mut Model)) {
+        self.0.iter_mut().for_each(change);
     }
 
     /// What was read must be one of them, and is it from now on.
@@ -96,7 +101,7 @@ impl Allowed {
     }
 
     /// A change was cut: it may be there.
-    fn cut(&mut self, change: Change) {
+    pub fn cut(&mut self, change: Change) {
         let mut after = self.0.clone();
         after.iter_mut().for_each(|model| change.apply(model));
         self.0.extend(after);
@@ -146,7 +151,7 @@ fn session(
 }
 
 /// Power is restored, and all that can be read must be allowed, now and later.
-fn end(chip: &mut Chip, ram: &mut [u8], mut allowed: Allowed, what: &str) {
+pub fn end(chip: &mut Chip, ram: &mut [u8], mut allowed: Allowed, what: &str) {
     for _ in 0..3 {
         chip.restore_power();
         let mut index = opened(chip, ram, what).unwrap();
@@ -158,7 +163,7 @@ fn end(chip: &mut Chip, ram: &mut [u8], mut allowed: Allowed, what: &str) {
 }
 
 /// Runs `changes` with a cut, and returns what is allowed then; `None` if nothing was cut.
-fn first_cut(
+pub fn first_cut(
     chip: &mut Chip,
     ram: &mut [u8],
     changes: &[Change],

@@ -5,4 +5,5 @@ mod cuts;
 mod formats;
 mod full;
 mod model;
+mod rejects;
 mod swarms;

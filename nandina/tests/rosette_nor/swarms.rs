@@ -175,6 +175,11 @@ fn sectors_that_fail_are_given_up() {
     swarm(3_000..3_100, Hardships { failures: 400, ..NONE }, 300);
 }
 
+#[test]
+fn sectors_that_fail_after_cuts_are_given_up() {
+    swarm(4_000..4_300, Hardships { failures: 400, cuts: true, ..NONE }, 200);
+}
+
 /// H14: rot of a sorted record is an error when its leaf is written again, and `check` finds it.
 #[test]
 fn h14_rot_is_found_and_not_sealed_anew() {
