@@ -179,8 +179,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
             self.cells.read(leaf.sector, log.slot(number), &mut self.slot[..bytes])?;
             group[at] = slot::fingerprint(&self.slot[TAG_BYTES..bytes]);
         }
-        group[GROUP..GROUP + 2].copy_from_slice(&leaf.live.to_le_bytes());
-        slot::seal_group(&mut group);
+        slot::seal_group(&mut group, leaf.live);
         self.cells.program(leaf.sector, log.group(used / GROUP - 1), &group)
     }
 

@@ -75,8 +75,10 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 }
                 counted = None;
             } else {
-                // They may be torn: never to be seen again.
-                self.cells.let_fall(leaf.sector, group, &[0; GROUP_BYTES])?;
+                // They may be torn: never to be seen again. More than one bit could be torn itself,
+                // and leave fingerprints that look whole.
+                bytes.iter_mut().zip(slot::group_killed()).for_each(|(byte, bits)| *byte &= bits);
+                self.cells.let_fall(leaf.sector, group, &bytes)?;
             }
         }
         for _ in 0..2 {

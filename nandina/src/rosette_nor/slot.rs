@@ -12,6 +12,14 @@ use crate::bytes::{is_erased, u16_at};
 /// The bit that falls when a slot is killed. It is 1 in each slot that counts.
 const ALIVE: u16 = 1 << 15;
 
+/// The byte of a group whose highest bit falls when its fingerprints no longer count.
+///
+/// It is the high byte of the records of the leaf, of which there are fewer than 32,768.
+const GROUP_ALIVE_AT: usize = GROUP + 1;
+
+/// That bit. It is 1 in each group that counts.
+const GROUP_ALIVE: u8 = 1 << 7;
+
 /// Bits of a tag below the count of zeros.
 const KIND_BITS: u32 = 3;
 
@@ -130,21 +138,30 @@ pub fn fingerprint(key: &[u8]) -> u8 {
     (hash ^ (hash >> 16) ^ (hash >> 8)) as u8
 }
 
-/// Fills in the count of zeros of a group whose other bytes are there.
-pub fn seal_group(group: &mut [u8; GROUP_BYTES]) {
+/// Fills in the records of the leaf, and the count of zeros of a group with its fingerprints.
+pub fn seal_group(group: &mut [u8; GROUP_BYTES], live: u16) {
+    group[GROUP..GROUP + 2].copy_from_slice(&live.to_le_bytes());
+    group[GROUP_ALIVE_AT] |= GROUP_ALIVE;
     let zeros = group[..GROUP_BYTES - 1].iter().map(|byte| byte.count_zeros()).sum::<u32>();
     group[GROUP_BYTES - 1] = zeros as u8;
+}
+
+/// The bits that fall so that a group never counts again: one, as in a slot.
+pub const fn group_killed() -> [u8; GROUP_BYTES] {
+    let mut bytes = [0xFF; GROUP_BYTES];
+    bytes[GROUP_ALIVE_AT] &= !GROUP_ALIVE;
+    bytes
 }
 
 /// Whether the fingerprints of a group are whole.
 pub fn group_is_whole(group: &[u8]) -> bool {
     let zeros = group[..GROUP_BYTES - 1].iter().map(|byte| byte.count_zeros()).sum::<u32>();
-    u32::from(group[GROUP_BYTES - 1]) == zeros
+    group[GROUP_ALIVE_AT] & GROUP_ALIVE != 0 && u32::from(group[GROUP_BYTES - 1]) == zeros
 }
 
 /// The records of the leaf after a group.
 pub const fn group_live(group: &[u8]) -> u16 {
-    u16_at(group, GROUP)
+    u16_at(group, GROUP) & !((GROUP_ALIVE as u16) << 8)
 }
 
 #[cfg(test)]
@@ -226,8 +243,7 @@ mod tests {
     #[test]
     fn a_group_of_which_some_bits_have_not_fallen_is_not_whole() {
         let mut group = [0x35; GROUP_BYTES];
-        group[GROUP..GROUP + 2].copy_from_slice(&83u16.to_le_bytes());
-        seal_group(&mut group);
+        seal_group(&mut group, 83);
         assert!(group_is_whole(&group) && group_live(&group) == 83);
         assert!(!group_is_whole(&[0xFF; GROUP_BYTES]));
         for one in 0..8 * GROUP_BYTES {
@@ -238,5 +254,36 @@ mod tests {
                 assert!(torn == group || !group_is_whole(&torn), "bits {one} and {other}");
             }
         }
+    }
+
+    /// With a kill that programs 0, some of these kills make torn fingerprints whole.
+    #[test]
+    fn no_kill_makes_a_torn_group_whole() {
+        let mut group = [0x35; GROUP_BYTES];
+        seal_group(&mut group, 83);
+        let mut unsafe_kills = 0;
+        for missing in 0..8 * GROUP_BYTES {
+            let mut torn = group;
+            torn[missing / 8] |= 1 << (missing % 8);
+            if torn == group {
+                continue;
+            }
+            // Of each kill one bit has fallen.
+            for fallen in 0..8 * GROUP_BYTES {
+                let left = |kill: [u8; GROUP_BYTES]| {
+                    let mut left = torn;
+                    left[fallen / 8] &= kill[fallen / 8] | !(1 << (fallen % 8));
+                    left
+                };
+                unsafe_kills += u32::from(group_is_whole(&left([0; GROUP_BYTES])));
+                assert!(!group_is_whole(&left(group_killed())), "bits {missing} and {fallen}");
+            }
+            let mut killed = torn;
+            killed.iter_mut().zip(group_killed()).for_each(|(byte, bits)| *byte &= bits);
+            assert!(!group_is_whole(&killed), "bit {missing}");
+        }
+        assert!(unsafe_kills > 0, "the test is too tame");
+        group.iter_mut().zip(group_killed()).for_each(|(byte, bits)| *byte &= bits);
+        assert!(!group_is_whole(&group));
     }
 }
