@@ -57,20 +57,20 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Returns why the newest leaf cannot be settled, if that is so: then it can be read, and no
     /// change is made. A sector that the chip rejects is given up, and another one is taken.
     pub(super) fn settle_all(&mut self) -> Result<Option<Fault<F::Error>>, Fault<F::Error>> {
-        let (mut tries, mut rejections, mut joins, mut worn) = (0, 0, true, false);
+        let (mut tries, mut rejections, mut rest, mut worn) = (0, 0, true, false);
         let unsettled = loop {
             if self.state.is_ended() {
                 break None;
             }
             let settled = self.settle_newest(worn);
             let is_settled = settled.is_ok();
-            let done = settled.and_then(|()| if joins { self.join_rest() } else { Ok(()) });
+            let done = settled.and_then(|()| if rest { self.settle_rest() } else { Ok(()) });
             let Err(fault) = done else { break None };
-            // A join may have written a leaf that is not settled.
-            joins &= !is_settled;
             let failed = self.cells.take_failed();
             let goes_on = match fault {
-                Fault::NoRoom { .. } => is_settled,
+                // What was written may be the newest leaf now, and not settled. The rest can wait.
+                Fault::NoRoom { .. } | Fault::Corrupt { .. } if is_settled => true,
+                Fault::NoRoom { .. } => false,
                 ref fault if fault.rejects_writes() && failed.is_some() => {
                     rejections += 1;
                     rejections < REJECTIONS_MAX
@@ -82,6 +82,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 }
                 fault => return Err(fault),
             };
+            rest &= !is_settled;
             self.look_at_all()?;
             match failed {
                 Some(sector) if sector == self.state.newest() => worn = true,
@@ -131,6 +132,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
             self.state.note_foreign(false);
             // Leaves of an older identity were listed, or were too many.
             let mut is_mixed = false;
+            let mut leaves = 0;
             for sector in 0..self.sectors as Sector {
                 if self.cells.is_bad(sector)? {
                     self.pool.set(sector, Use::Bad);
@@ -148,6 +150,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 if newest.is_some_and(|newest| newest.identity != identity) {
                     continue;
                 }
+                leaves += 1;
                 let leaf = Leaf {
                     sector,
                     sorted,
@@ -170,6 +173,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
             }
             // A torn leaf of the newest identity may not be seen again: then it counts no longer.
             if !is_mixed && (newest.is_some() || begun.is_none()) {
+                self.state.note_found(leaves);
                 return Ok(newest);
             }
             begun = newest.map(|newest| newest.identity);
@@ -479,6 +483,34 @@ impl<F: Flash> SectorLeaves<'_, F> {
             Some(sector) if !self.is_buried(sector)? => self.erase(sector),
             _ => Ok(()),
         }
+    }
+
+    /// Buries the leaves that own no keys: a cut came before their burial.
+    ///
+    /// The newest leaf is settled, so nothing needs them. Otherwise they would add up, and be too
+    /// many for the directory.
+    ///
+    /// Cost: nothing if there are none, else that of finding the leaves, and a program for each.
+    fn bury_rest(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.state.found() <= self.directory.len() {
+            return Ok(());
+        }
+        for sector in 0..self.sectors as Sector {
+            if self.pool.state(sector) == Use::Free
+                && let Some(head) = self.read_leaf(sector, &mut [0; TAIL_MAX])?
+                && head.identity == self.state.identity()
+            {
+                self.bury(sector)?;
+            }
+        }
+        self.state.note_found(self.directory.len());
+        Ok(())
+    }
+
+    /// Puts in order what a cut has left beside the newest leaf, which is settled.
+    fn settle_rest(&mut self) -> Result<(), Fault<F::Error>> {
+        self.bury_rest()?;
+        self.join_rest()
     }
 
     /// Joins leaves if there are more than there may be.

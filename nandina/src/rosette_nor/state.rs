@@ -20,6 +20,8 @@ pub struct State {
     begun: Option<Sector>,
     /// A mount saw pages of another index.
     foreign: bool,
+    /// Leaves that a mount saw, with those that own no keys.
+    found: usize,
     identity: u32,
     /// The highest sequence number that was seen or given.
     sequence: u64,
@@ -43,6 +45,7 @@ impl State {
         newest: 0,
         begun: None,
         foreign: false,
+        found: 0,
         identity: 0,
         sequence: 0,
         records: 0,
@@ -129,6 +132,16 @@ impl State {
     /// A mount saw pages of another index, or it begins and saw none.
     pub const fn note_foreign(&mut self, foreign: bool) {
         self.foreign = foreign;
+    }
+
+    /// Leaves that a mount saw and that are not buried, with those that own no keys.
+    pub const fn found(&self) -> usize {
+        self.found
+    }
+
+    /// A mount saw this many leaves, or all others are buried.
+    pub const fn note_found(&mut self, leaves: usize) {
+        self.found = leaves;
     }
 
     pub const fn identity(&self) -> u32 {

@@ -4,18 +4,31 @@ use core::ops::Range;
 
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
 use nandina::store::RosetteNor;
-use nandina::{Index, key};
+use nandina::{Index, Options, WriteError, key};
 use nandina_sim::{Chip, ChipError, Cut};
 
 use crate::cuts::{Change, TINY, changes, end, first_cut};
-use crate::model::{OPTIONS, ram, value};
+use crate::model::{Model, OPTIONS, Random, compare, ram, value};
 
-/// A chip that rejects the first page of some sectors.
+/// A chip that rejects the first page of some sectors, or loses power at a burial.
 struct Rejecting<'c> {
     chip: &'c mut Chip,
     /// Sectors that can be erased, but not programmed.
     sectors: Vec<u32>,
     rejections: u32,
+    /// Power is lost before the first program of the header of a leaf that is there.
+    cuts_burial: bool,
+    is_cut: bool,
+}
+
+impl<'c> Rejecting<'c> {
+    const fn new(chip: &'c mut Chip, sectors: Vec<u32>) -> Self {
+        Self { chip, sectors, rejections: 0, cuts_burial: false, is_cut: false }
+    }
+
+    const fn powered(&self) -> Result<(), ChipError> {
+        if self.is_cut { Err(ChipError::PowerLost) } else { Ok(()) }
+    }
 }
 
 impl Flash for Rejecting<'_> {
@@ -35,6 +48,7 @@ impl Flash for Rejecting<'_> {
         main: &mut [u8],
         spare: &mut [u8],
     ) -> Result<Reading, ChipError> {
+        self.powered()?;
         self.chip.read(page, main, spare)
     }
 
@@ -44,10 +58,12 @@ impl Flash for Rejecting<'_> {
         part: Range<usize>,
         main: &mut [u8],
     ) -> Result<Reading, ChipError> {
+        self.powered()?;
         self.chip.read_part(page, part, main)
     }
 
     fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        self.powered()?;
         let geometry = self.chip.geometry();
         if self.sectors.contains(&(page.0 / geometry.pages_per_block)) {
             self.rejections += 1;
@@ -57,10 +73,14 @@ impl Flash for Rejecting<'_> {
     }
 
     fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), ChipError> {
+        self.is_cut |=
+            self.cuts_burial && page.0.is_multiple_of(self.chip.geometry().pages_per_block);
+        self.powered()?;
         self.chip.overwrite(page, offset, bytes)
     }
 
     fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        self.powered()?;
         self.chip.erase(block)
     }
 }
@@ -79,7 +99,7 @@ fn a_change_after_a_cut_is_refused_or_kept_where_leaves_cannot_be_copied() {
                 let (mut chip, mut allowed) = (chip.clone(), allowed.clone());
                 chip.restore_power();
                 let sectors = (0..TINY.geometry.blocks).collect();
-                let rejecting = Rejecting { chip: &mut chip, sectors, rejections: 0 };
+                let rejecting = Rejecting::new(&mut chip, sectors);
                 let mut index =
                     Index::<_, RosetteNor>::open(rejecting, &OPTIONS, &mut ram).unwrap();
                 let (key, value) = (key::from_u32(number), value(1_000));
@@ -101,4 +121,52 @@ fn a_change_after_a_cut_is_refused_or_kept_where_leaves_cannot_be_copied() {
         }
     }
     assert!(refused > 500 && made > 500, "{refused} changes were refused, {made} made");
+}
+
+/// Leaves whose burial was cut are buried at the mount: once they were too many for the directory.
+#[test]
+fn leaves_whose_burial_was_cut_do_not_add_up() {
+    // So many sectors that none is erased again for long.
+    let profile = TINY.with_blocks(250);
+    let options = Options { leaves: Some(20), ..OPTIONS };
+    let mut random = Random::new(1);
+    let mut chip = Chip::new(profile);
+    let mut ram = ram(&profile, &options);
+    Index::<_, RosetteNor>::format(&mut chip, &options, &mut ram).unwrap();
+    let mut in_doubt: Option<[u8; 4]> = None;
+    let (mut model, mut cuts) = (Model::new(), 0);
+    for session in 0..100 {
+        let mut index = Index::<_, RosetteNor>::open(&mut chip, &options, &mut ram)
+            .unwrap_or_else(|error| panic!("session {session}: {error}"));
+        if let Some(key) = in_doubt.take() {
+            // Two leaves may have been joined before the change.
+            match index.get(&key[..]).unwrap() {
+                Some(value) => _ = model.insert(key, value.try_into().unwrap()),
+                None => _ = model.remove(&key),
+            }
+        }
+        compare(&mut index, &model);
+        drop(index);
+        let mut rejecting = Rejecting::new(&mut chip, Vec::new());
+        rejecting.cuts_burial = true;
+        let mut index = Index::<_, RosetteNor>::open(rejecting, &options, &mut ram).unwrap();
+        let grows = random.below(2) == 0;
+        for turn in 0..300 {
+            let (key, value) = (key::from_u32(random.below(400)), value(turn));
+            let done = if random.below(8) < if grows { 6 } else { 2 } {
+                model.insert(key, value);
+                index.insert(&key, &value).map(|_| ())
+            } else {
+                model.remove(&key);
+                index.remove(&key).map(|_| ())
+            };
+            if let Err(error) = done {
+                assert_eq!(error, WriteError::Device(ChipError::PowerLost));
+                in_doubt = Some(key);
+                cuts += 1;
+                break;
+            }
+        }
+    }
+    assert!(cuts > 60, "only {cuts} cuts");
 }
