@@ -480,6 +480,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
         self.cells.let_fall(newest, self.form.firm_at(), &firm)?;
         self.begin_session()?;
         match self.pool.next() {
+            // The one that was begun may be it.
+            Some(sector) if self.pool.state(sector) == Use::Clean => Ok(()),
             Some(sector) if !self.is_buried(sector)? => self.erase(sector),
             _ => Ok(()),
         }

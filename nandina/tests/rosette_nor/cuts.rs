@@ -248,3 +248,26 @@ fn two_cuts_with_unstable_bits_leave_the_old_or_the_new_state() {
     let cuts: u32 = (0..3).map(|seed| cut_twice(true, 20 + seed, 11)).sum();
     assert!(cuts > 9_000, "only {cuts} cuts");
 }
+
+#[test]
+fn a_mount_erases_no_sector_twice() {
+    let changes = changes(11, 250);
+    let mut ram = ram(&TINY, &OPTIONS);
+    let mut erases = 0;
+    for cut in Cut::ALL {
+        for at in 0.. {
+            let mut chip = Chip::with_seed(TINY, at);
+            if first_cut(&mut chip, &mut ram, &changes, at, cut).is_none() {
+                break;
+            }
+            chip.restore_power();
+            let before: Vec<_> = chip.erase_counts().collect();
+            assert!(opened(&mut chip, &mut ram, "after a cut").is_some());
+            for (before, after) in before.into_iter().zip(chip.erase_counts()) {
+                assert!(after <= before + 1, "{cut:?} at {at}");
+                erases += after - before;
+            }
+        }
+    }
+    assert!(erases > 500, "only {erases} erases");
+}
