@@ -34,9 +34,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         self.state.set_identity(identity);
         let key = [0; KEY_BYTES_MAX];
         let fences = (&key[..self.form.key_bytes], None);
-        let writing = self.begin_leaf(0)?;
-        let sector = writing.sector();
-        self.commit(writing, fences, None)?;
+        let sector = self.write_first(fences)?;
         // Nothing of an older index is needed any longer.
         for other in 0..self.sectors as Sector {
             if other != sector && self.pool.state(other) == Use::Live {
@@ -55,6 +53,19 @@ impl<F: Flash> SectorLeaves<'_, F> {
         self.state.set_records(0);
         self.state.trust();
         Ok(())
+    }
+
+    /// Writes the first leaf, to another sector if the chip rejects one. Returns its sector.
+    fn write_first(&mut self, fences: head::Fences<'_>) -> Result<Sector, Fault<F::Error>> {
+        loop {
+            let writing = self.begin_leaf(0)?;
+            let sector = writing.sector();
+            match self.commit(writing, fences, None) {
+                Ok(()) => return Ok(sector),
+                Err(fault) if fault.rejects_writes() => self.give_up(sector)?,
+                Err(fault) => return Err(fault),
+            }
+        }
     }
 
     /// Looks at a chip whose index, if it has one, cannot be opened.

@@ -170,3 +170,26 @@ fn leaves_whose_burial_was_cut_do_not_add_up() {
     }
     assert!(cuts > 60, "only {cuts} cuts");
 }
+
+#[test]
+fn a_format_takes_another_sector_where_the_first_cannot_be_programmed() {
+    let mut ram = ram(&TINY, &OPTIONS);
+    let mut chip = Chip::new(TINY);
+    let rejecting = Rejecting::new(&mut chip, vec![1, 2, 4]);
+    let mut index = Index::<_, RosetteNor>::format(rejecting, &OPTIONS, &mut ram).unwrap();
+    let mut model = Model::new();
+    for turn in 0..60 {
+        index.insert(&key::from_u32(turn), &value(turn)).unwrap();
+        model.insert(key::from_u32(turn), value(turn));
+    }
+    compare(&mut index, &model);
+    assert!(index.flash().rejections >= 2);
+}
+
+#[test]
+fn a_format_fails_where_no_sector_can_be_programmed() {
+    let mut ram = ram(&TINY, &OPTIONS);
+    let mut chip = Chip::new(TINY);
+    let rejecting = Rejecting::new(&mut chip, (0..TINY.geometry.blocks).collect());
+    assert!(Index::<_, RosetteNor>::format(rejecting, &OPTIONS, &mut ram).is_err());
+}
