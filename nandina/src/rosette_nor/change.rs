@@ -6,7 +6,7 @@ use super::leaves::SectorLeaves;
 use super::merge::Pending;
 use super::slot::{self, Kind};
 use crate::engine::{Inserted, Removed};
-use crate::error::Fault;
+use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 
 /// Slots left in a log from which on a sector is erased ahead of need.
@@ -99,7 +99,10 @@ impl<F: Flash> SectorLeaves<'_, F> {
         }
         let puts = change.value.is_some();
         let kind = Kind { puts, counts: puts != is_there, copies: false };
-        let live = (i32::from(leaf.live) + kind.gain()) as usize;
+        // A record was found, so there is one.
+        let Ok(live) = usize::try_from(i32::from(leaf.live) + kind.gain()) else {
+            return Err(self.cells.damage(leaf.sector, 0, Damage::NodeChanged));
+        };
         let log = self.log_of(&leaf);
         let is_full = usize::from(leaf.used) >= log.slots;
         let joins = live == 0 && self.directory.len() > 1;
@@ -122,7 +125,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
             slot::write(self.slot, change.key, change.value, kind);
             self.append(rank, kind)?;
         }
-        self.state.set_records((self.state.records() as i32 + kind.gain()) as u32);
+        self.state.set_records(self.state.records().saturating_add_signed(kind.gain()));
         self.state.trust();
         if !(is_full || joins || divides) {
             self.prepare(log.slots - usize::from(leaf.used) - 1)?;
@@ -160,7 +163,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         self.cells.program(leaf.sector, log.slot(leaf.used.into()), &self.slot[..bytes])?;
         // A copy counts what the slot counted that it copies.
         let gain = if kind.copies { 0 } else { kind.gain() };
-        let live = (i32::from(leaf.live) + gain) as u16;
+        let live = leaf.live.saturating_add_signed(gain as i16);
         let leaf = Leaf { used: leaf.used + 1, live, ..leaf };
         self.directory.set(rank, leaf);
         self.seal_group(&leaf)

@@ -78,7 +78,15 @@ impl<F: Flash> SectorLeaves<'_, F> {
             if self.cells.is_bad(sector)? {
                 self.pool.set(sector, Use::Bad);
             }
-            if let Ok(header) = self.cells.foreign_header(sector)?
+            let header = self.cells.foreign_header(sector)?;
+            if header.as_ref().is_ok_and(|header| header.sequence >= head::SEQUENCE_END / 2)
+                && self.pool.state(sector) != Use::Bad
+            {
+                // No chip lives to see this number, and leaves need higher ones.
+                self.erase(sector)?;
+                continue;
+            }
+            if let Ok(header) = header
                 && newest.is_none_or(|newest| newest <= header.sequence)
             {
                 newest = Some(header.sequence);

@@ -101,7 +101,7 @@ pub fn read(
 }
 
 /// The end of the sequence numbers.
-const SEQUENCE_END: u64 = 1 << 47;
+pub const SEQUENCE_END: u64 = 1 << 47;
 
 /// The fences in a head that was read.
 pub fn fences<'t>(form: &Form, tail: &'t [u8]) -> Fences<'t> {

@@ -242,7 +242,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
             let cells = &mut self.cells;
             let sum = &mut |pieces: &[&[u8]]| cells.checksum(pieces);
             if let Some(head) = head::read(&self.form, &tail, &self.medium, sum) {
-                erases = head.erases + 1;
+                erases = head.erases.saturating_add(1);
             }
         }
         match self.cells.erase(sector) {
