@@ -206,6 +206,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 let leaf = self.directory.leaf(rank);
                 if leaf.sector != sector && fault.rejects_writes() { Ok(()) } else { Err(fault) }
             })?;
+            self.state.set_records(self.directory.records());
             self.state.trust();
         }
         self.give_up(sector)

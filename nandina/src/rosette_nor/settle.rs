@@ -61,7 +61,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
             // No slot is left for the copy.
             let used = last as u8 + 1;
             self.directory.set(rank, Leaf { used, ..leaf });
-            return self.write_again(rank..rank + 1, 1, None);
+            self.write_again(rank..rank + 1, 1, None)?;
+            self.state.set_records(self.directory.records());
+            return Ok(());
         }
         if counted.is_some() && last % GROUP == GROUP - 1 {
             // Fingerprints are programmed when the last slot of their group is there.

@@ -105,7 +105,10 @@ fn live(seed: u64, hardships: Hardships) -> u32 {
                     }
                     // The index is used on: what is read now is the state.
                     match content(&mut index) {
-                        Ok(found) => life.settle(&found, &what),
+                        Ok(found) => {
+                            assert_eq!(index.len() as usize, found.len(), "{what}");
+                            life.settle(&found, &what);
+                        }
                         Err(ReadError::Device(_)) => break,
                         Err(error) => panic!("{what}: {error}"),
                     }
@@ -116,7 +119,10 @@ fn live(seed: u64, hardships: Hardships) -> u32 {
             }
             if random.below(20) == 0 {
                 match content(&mut index) {
-                    Ok(found) => life.settle(&found, &what),
+                    Ok(found) => {
+                        assert_eq!(index.len() as usize, found.len(), "{what}");
+                        life.settle(&found, &what);
+                    }
                     Err(ReadError::Device(_)) => break,
                     Err(error) => panic!("{what}: {error}"),
                 }
