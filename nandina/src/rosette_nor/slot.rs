@@ -12,7 +12,7 @@ use crate::bytes::{is_erased, u16_at};
 /// The bit that falls when a slot is killed. It is 1 in each slot that counts.
 const ALIVE: u16 = 1 << 15;
 
-/// The byte of a group whose highest bit falls when its fingerprints no longer count.
+/// The byte of a group whose highest bit falls when it no longer counts.
 ///
 /// It is the high byte of the records of the leaf, of which there are fewer than 32,768.
 const GROUP_ALIVE_AT: usize = GROUP + 1;
