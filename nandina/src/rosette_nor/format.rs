@@ -55,7 +55,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(())
     }
 
-    /// Writes the first leaf, to another sector if the chip rejects one. Returns its sector.
+    /// Writes the first leaf and returns its sector.
+    ///
+    /// If the chip rejects one, another sector is taken.
     fn write_first(&mut self, fences: head::Fences<'_>) -> Result<Sector, Fault<F::Error>> {
         loop {
             let writing = self.begin_leaf(0)?;

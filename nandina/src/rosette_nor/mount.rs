@@ -21,7 +21,9 @@ use crate::node::PageLayout;
 /// How often a mount looks at a leaf that is there now and then.
 const TRIES: u32 = 32;
 
-/// How many rejections of the chip a mount bears before the newest leaf stays unsettled.
+/// The most rejections of the chip at a mount.
+///
+/// After them the newest leaf stays unsettled.
 const REJECTIONS_MAX: u32 = 8;
 
 /// The newest leaf of the chip.

@@ -138,7 +138,9 @@ pub fn fingerprint(key: &[u8]) -> u8 {
     (hash ^ (hash >> 16) ^ (hash >> 8)) as u8
 }
 
-/// Fills in the records of the leaf, and the count of zeros of a group with its fingerprints.
+/// Completes a group with its fingerprints.
+///
+/// It gets the records of the leaf, and the count of its zeros.
 pub fn seal_group(group: &mut [u8; GROUP_BYTES], live: u16) {
     group[GROUP..GROUP + 2].copy_from_slice(&live.to_le_bytes());
     group[GROUP_ALIVE_AT] |= GROUP_ALIVE;
