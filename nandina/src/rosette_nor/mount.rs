@@ -455,8 +455,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
 
     /// Settles the leaf whose write was cut: the newest one, or one behind it.
     ///
-    /// Cost: at most two erases. If the newest leaf may be torn, it is written again. So it is if it
-    /// is `worn`: the chip rejects what is programmed there.
+    /// Cost: at most two erases. If the newest leaf may be torn, it is written again. So it is if
+    /// it is `worn`: the chip rejects what is programmed there.
     fn settle_newest(&mut self, worn: bool) -> Result<(), Fault<F::Error>> {
         if let Some(sector) = self.state.begun()
             && self.pool.state(sector) == Use::Free
