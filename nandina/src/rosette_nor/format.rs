@@ -55,9 +55,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(())
     }
 
-    /// Writes the first leaf and returns its sector.
-    ///
-    /// If the chip rejects one, another sector is taken.
+    /// Writes the first leaf, in a sector that the chip can program; returns that one.
     fn write_first(&mut self, fences: head::Fences<'_>) -> Result<Sector, Fault<F::Error>> {
         loop {
             let writing = self.begin_leaf(0)?;

@@ -14,7 +14,7 @@
 //! The directory in RAM says which sector owns which range. A mount reads the head of each sector,
 //! and nothing else of a sector without a leaf. Reads and programs are of parts of pages.
 //!
-//! What a cut may have torn is settled before anything is acknowledged (`settle.rs`, `mount.rs`).
+//! What a cut may have torn is settled before anything is acknowledged (`settle.rs`, `newest.rs`).
 //!
 //! Source: none of the papers; the log with its tags follows Berger (1961), and that sectors
 //! describe themselves is from LFS (Rosenblum and Ousterhout, 1991).
@@ -30,6 +30,7 @@ mod head;
 mod leaves;
 mod merge;
 mod mount;
+mod newest;
 mod options;
 mod order;
 mod plan;
@@ -54,6 +55,9 @@ use crate::flash::{Capabilities, Flash, Geometry, Needs};
 /// It is for NOR flash: bytes of a page are programmed one by one, and a change programs one slot
 /// of a log. It needs RAM for each leaf ([`Options::leaves`]), for the keys of one log, and for two
 /// pages. Records have at most 500 bytes.
+///
+/// It is new. Where sectors fail, and power is cut, and torn bits read differently each time, a
+/// record can be lost; with two of the three none was (docs/DESIGN.md, "A leaf that is a sector").
 pub struct RosetteNor;
 
 impl System for RosetteNor {

@@ -19,12 +19,7 @@ use crate::log::GAP;
 use crate::node::PageLayout;
 
 /// How often a mount looks at a leaf that is there now and then.
-const TRIES: u32 = 32;
-
-/// The most rejections of the chip at a mount.
-///
-/// After them the newest leaf stays unsettled.
-const REJECTIONS_MAX: u32 = 8;
+pub const TRIES: u32 = 32;
 
 /// The newest leaf of the chip.
 #[derive(Clone, Copy)]
@@ -52,52 +47,6 @@ impl<F: Flash> SectorLeaves<'_, F> {
             return self.settle_all()?.map_or(Ok(()), Err);
         }
         Ok(())
-    }
-
-    /// Settles what a cut may have torn of what was found.
-    ///
-    /// Returns why the newest leaf cannot be settled, if that is so: then it can be read, and no
-    /// change is made. A sector that the chip rejects is given up, and another one is taken.
-    pub(super) fn settle_all(&mut self) -> Result<Option<Fault<F::Error>>, Fault<F::Error>> {
-        let (mut tries, mut rejections, mut rest, mut worn) = (0, 0, true, false);
-        let unsettled = loop {
-            if self.state.is_ended() {
-                break None;
-            }
-            let settled = self.settle_newest(worn);
-            let is_settled = settled.is_ok();
-            let done = settled.and_then(|()| if rest { self.settle_rest() } else { Ok(()) });
-            let Err(fault) = done else { break None };
-            let failed = self.cells.take_failed();
-            let goes_on = match fault {
-                // What was written may be the newest leaf now, and not settled. The rest can wait.
-                Fault::NoRoom { .. } | Fault::Corrupt { .. } if is_settled => true,
-                Fault::NoRoom { .. } => false,
-                ref fault if fault.rejects_writes() && failed.is_some() => {
-                    rejections += 1;
-                    rejections < REJECTIONS_MAX
-                }
-                // The newest leaf is torn, and cannot be seen any longer.
-                Fault::Corrupt { .. } if tries < TRIES => {
-                    tries += 1;
-                    true
-                }
-                fault => return Err(fault),
-            };
-            rest &= !is_settled;
-            self.look_at_all()?;
-            match failed {
-                Some(sector) if sector == self.state.newest() => worn = true,
-                Some(sector) if self.pool.state(sector) == Use::Free => self.give_up(sector)?,
-                _ => {}
-            }
-            if !goes_on {
-                break Some(fault);
-            }
-        };
-        self.state.note_unsettled(unsettled.is_some());
-        self.state.trust();
-        Ok(unsettled)
     }
 
     /// Finds the leaves on the chip. Nothing is written.
@@ -451,120 +400,6 @@ impl<F: Flash> SectorLeaves<'_, F> {
             live += kind.gain();
         }
         Ok(live.clamp(0, 0x7FFF) as u16)
-    }
-
-    /// Settles the leaf whose write was cut: the newest one, or one behind it.
-    ///
-    /// Cost: at most two erases. If the newest leaf may be torn, it is written again. So it is if
-    /// it is `worn`: the chip rejects what is programmed there.
-    fn settle_newest(&mut self, worn: bool) -> Result<(), Fault<F::Error>> {
-        if let Some(sector) = self.state.begun()
-            && self.pool.state(sector) == Use::Free
-        {
-            self.erase(sector)?;
-        }
-        let newest = self.state.newest();
-        let mut ranks = 0..self.directory.len();
-        let found = ranks.find(|&rank| self.directory.leaf(rank).sector == newest);
-        let Some(rank) = found else { return Ok(()) };
-        let mut firm = [0; COMMIT_BYTES];
-        self.cells.read(newest, self.form.firm_at(), &mut firm)?;
-        if head::committed(&firm).is_none() {
-            // Its log has nothing that was acknowledged.
-            let leaf = self.directory.leaf(rank);
-            let begun = Leaf { live: leaf.sorted, used: 0, is_untouched: false, ..leaf };
-            return self.copy_newest(rank, begun);
-        }
-        if worn {
-            return self.copy_newest(rank, self.directory.leaf(rank));
-        }
-        // It may be torn itself; that its program was begun is enough.
-        self.cells.let_fall(newest, self.form.firm_at(), &firm)?;
-        self.begin_session()?;
-        match self.pool.next() {
-            // The one that was begun may be it.
-            Some(sector) if self.pool.state(sector) == Use::Clean => Ok(()),
-            Some(sector) if !self.is_buried(sector)? => self.erase(sector),
-            _ => Ok(()),
-        }
-    }
-
-    /// Buries the leaves that own no keys: a cut came before their burial.
-    ///
-    /// The newest leaf is settled, so nothing needs them. Otherwise they would add up, and be too
-    /// many for the directory.
-    ///
-    /// Cost: nothing if there are none, else that of finding the leaves, and a program for each.
-    fn bury_rest(&mut self) -> Result<(), Fault<F::Error>> {
-        if self.state.found() <= self.directory.len() {
-            return Ok(());
-        }
-        for sector in 0..self.sectors as Sector {
-            if self.pool.state(sector) == Use::Free
-                && let Some(head) = self.read_leaf(sector, &mut [0; TAIL_MAX])?
-                && head.identity == self.state.identity()
-            {
-                self.bury(sector)?;
-            }
-        }
-        self.state.note_found(self.directory.len());
-        Ok(())
-    }
-
-    /// Puts in order what a cut has left beside the newest leaf, which is settled.
-    fn settle_rest(&mut self) -> Result<(), Fault<F::Error>> {
-        self.bury_rest()?;
-        self.join_rest()
-    }
-
-    /// Joins leaves if there are more than there may be.
-    ///
-    /// A cut while two shared their records has left three.
-    fn join_rest(&mut self) -> Result<(), Fault<F::Error>> {
-        while self.directory.len() > self.leaves_max {
-            if !self.join_some(self.form.capacity())? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes the newest leaf again, with the log that `leaf` has.
-    fn copy_newest(&mut self, rank: usize, leaf: Leaf) -> Result<(), Fault<F::Error>> {
-        self.directory.set(rank, leaf);
-        self.order.forget();
-        if leaf.is_trimmed {
-            let span = self.span(rank)?;
-            let live = self.count(&span)?;
-            self.directory.set(rank, Leaf { live, ..leaf });
-        }
-        // If the newest leaf cannot be seen later, those that it replaces count again. They are the
-        // newest ones of those that are replaced.
-        let (mut to, mut oldest) = (None, u64::MAX);
-        while let Some(sector) = self.pool.next() {
-            let head = self.read_leaf(sector, &mut [0; TAIL_MAX])?;
-            let sequence = head.map_or(0, |head| head.sequence);
-            if sequence < oldest {
-                (to, oldest) = (Some(sector), sequence);
-            }
-            if head.is_none() {
-                break;
-            }
-            self.pool.set(sector, Use::Live);
-        }
-        if let Some(sector) = to {
-            self.pool.set(sector, Use::Free);
-        }
-        self.write_copy(rank)?;
-        self.state.set_records(self.directory.records());
-        for sector in 0..self.sectors as Sector {
-            let mut ranks = 0..self.directory.len();
-            let is_leaf = ranks.any(|rank| self.directory.leaf(rank).sector == sector);
-            if self.pool.state(sector) == Use::Live && !is_leaf {
-                self.pool.set(sector, Use::Free);
-            }
-        }
-        Ok(())
     }
 }
 

@@ -21,7 +21,7 @@ pub const SECTORS_BESIDE: u32 = 3;
 pub const LEAVES_MIN: usize = 2;
 
 /// Entries of the directory beside: for leaves whose replacement was cut.
-const ENTRIES_BESIDE: usize = 4;
+pub const ENTRIES_BESIDE: usize = 4;
 
 /// How the RAM of an index is divided.
 pub struct Sizes {

@@ -5,7 +5,7 @@
 use core::convert::Infallible;
 
 use super::form::{Form, GROUP};
-use super::options::{self, Sizes};
+use super::options::{self, ENTRIES_BESIDE, Sizes};
 use super::order::LOOKS_MAX;
 use super::rewrite::PIECES_MAX;
 use crate::engine::{Cost, Options, Plan};
@@ -75,8 +75,10 @@ impl Bounds {
     fn settle(&self) -> Cost {
         let reads = (3 * u64::from(LOOKS_MAX) + 3 * GROUP as u64 + 4) * self.parts
             + self.sort
-            + 4 * (self.records + self.slots) * self.parts;
-        let programs = self.programs(6 * self.parts);
+            + 4 * (self.records + self.slots) * self.parts
+            + 2 * self.slots * 4 * self.parts;
+        // Kills of what earlier settlings killed are made again: they may be torn.
+        let programs = self.programs((2 * self.slots + 6) * self.parts);
         self.rewrite().and(1, Cost { reads, ..programs })
     }
 }
@@ -116,13 +118,18 @@ pub fn planned(
         reads: 2 * 4 * sectors + 6 * leaves as u64 + counted + trimmed + 4,
         ..Cost::default()
     };
+    let joins = ENTRIES_BESIDE as u64;
     let open = looked_at
         .and(1, looked_at)
-        .and(2, bounds.rewrite())
-        .and(2, bounds.settle())
+        .and(1, bounds.rewrite())
         .and(2, bounds.erase())
         .and(1, bounds.programs(2))
-        .and(1, Cost { reads: 8 * sectors, ..Cost::default() });
+        // Leaves that own no keys are buried.
+        .and(1, bounds.programs(sectors))
+        .and(1, Cost { reads: 12 * sectors, ..Cost::default() })
+        // As many leaves may be joined as the directory has entries beside.
+        .and(joins, bounds.rewrite())
+        .and(2 * joins, bounds.settle());
     let pages = geometry.pages_per_block;
     let valid_pages = leaves as u32 * pages;
     Ok(Plan {

@@ -19,7 +19,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
     ///
     /// A chip that rejects what is written leaves it as it is: it can be read.
     ///
-    /// Cost: at most four programs; if its log is full, the leaf is written again.
+    /// Cost: four programs, and one for each slot that earlier settlings killed since the last
+    /// change of the leaf; if its log is full, the leaf is written again.
     pub(super) fn touch(&mut self, rank: usize) -> Result<(), Fault<F::Error>> {
         let leaf = self.directory.leaf(rank);
         if !leaf.is_untouched {

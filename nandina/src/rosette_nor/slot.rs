@@ -12,7 +12,7 @@ use crate::bytes::{is_erased, u16_at};
 /// The bit that falls when a slot is killed. It is 1 in each slot that counts.
 const ALIVE: u16 = 1 << 15;
 
-/// The byte of a group whose highest bit falls when it no longer counts.
+/// The byte of a group with the bit that falls when it is killed.
 ///
 /// It is the high byte of the records of the leaf, of which there are fewer than 32,768.
 const GROUP_ALIVE_AT: usize = GROUP + 1;
@@ -138,9 +138,7 @@ pub fn fingerprint(key: &[u8]) -> u8 {
     (hash ^ (hash >> 16) ^ (hash >> 8)) as u8
 }
 
-/// Completes a group with its fingerprints.
-///
-/// It gets the records of the leaf, and the count of its zeros.
+/// Seals a group whose hashes are there, with the records of the leaf.
 pub fn seal_group(group: &mut [u8; GROUP_BYTES], live: u16) {
     group[GROUP..GROUP + 2].copy_from_slice(&live.to_le_bytes());
     group[GROUP_ALIVE_AT] |= GROUP_ALIVE;

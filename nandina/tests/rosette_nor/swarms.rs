@@ -197,6 +197,7 @@ fn h14_rot_is_found_and_not_sealed_anew() {
     }
     index.close();
     let (mut found, mut flips) = (0, 0);
+    let (mut opened, mut rejected) = (0, 0);
     for page in 0..SMALL.geometry.pages() {
         let page = PageNumber(page);
         let mut main = vec![0; 256];
@@ -220,10 +221,19 @@ fn h14_rot_is_found_and_not_sealed_anew() {
             found += 1;
             continue;
         };
+        opened += 1;
         let mut violations = 0;
         let checked = index.check(|_| violations += 1);
         found += u32::from(checked.is_err() || violations > 0);
+        // The leaf cannot be written again: no change gives the rot a checksum that is right.
+        let damaged = (0..2_000).any(|turn| {
+            let done = index.insert(&key::from_u32(turn % 60), &value(turn));
+            assert!(matches!(done, Ok(_) | Err(WriteError::Corrupt { .. })), "{done:?}");
+            done.is_err()
+        });
+        rejected += u32::from(damaged);
     }
+    assert_eq!(rejected, opened);
     assert!(flips >= 3, "only {flips} records were found");
     assert_eq!(found, flips);
 }

@@ -1,0 +1,232 @@
+//! The newest leaf is settled at a mount, and what a cut has left beside it.
+//!
+//! Its write may have been cut, and then it may be seen now and not later. So it is written again
+//! before anything is acknowledged, to a sector that holds nothing which would count without it.
+
+use super::cells::Sector;
+use super::directory::Leaf;
+use super::form::COMMIT_BYTES;
+use super::head::{self, TAIL_MAX};
+use super::leaves::SectorLeaves;
+use super::mount::TRIES;
+use super::pool::Use;
+use crate::error::Fault;
+use crate::flash::Flash;
+
+/// How many rejections a mount bears before the newest leaf stays unsettled.
+const REJECTIONS_MAX: u32 = 8;
+
+impl<F: Flash> SectorLeaves<'_, F> {
+    /// Settles what a cut may have torn of what was found.
+    ///
+    /// Returns why the newest leaf cannot be settled, if that is so: then it can be read, and no
+    /// change is made. A sector that the chip rejects is given up, and another one is taken.
+    pub(super) fn settle_all(&mut self) -> Result<Option<Fault<F::Error>>, Fault<F::Error>> {
+        let (mut tries, mut rejections, mut rest, mut worn) = (0, 0, true, false);
+        let unsettled = loop {
+            if self.state.is_ended() {
+                break None;
+            }
+            let settled = self.settle_newest(worn);
+            let is_settled = settled.is_ok();
+            let done = settled.and_then(|()| if rest { self.settle_rest() } else { Ok(()) });
+            let Err(fault) = done else { break None };
+            let failed = self.cells.take_failed();
+            let goes_on = match fault {
+                // What was written may be the newest leaf now, and not settled. The rest can wait.
+                Fault::NoRoom { .. } | Fault::Corrupt { .. } if is_settled => true,
+                Fault::NoRoom { .. } => false,
+                ref fault if fault.rejects_writes() && failed.is_some() => {
+                    rejections += 1;
+                    rejections < REJECTIONS_MAX
+                }
+                // The newest leaf is torn, and cannot be seen any longer. Or it is damaged: then
+                // the others can be read.
+                Fault::Corrupt { .. } => {
+                    tries += 1;
+                    tries < TRIES
+                }
+                fault => return Err(fault),
+            };
+            rest &= !is_settled;
+            self.look_at_all()?;
+            match failed {
+                Some(sector) if sector == self.state.newest() => worn = true,
+                Some(sector) if self.pool.state(sector) == Use::Free => self.give_up(sector)?,
+                _ => {}
+            }
+            if !goes_on {
+                break Some(fault);
+            }
+        };
+        self.state.note_unsettled(unsettled.is_some());
+        self.state.trust();
+        Ok(unsettled)
+    }
+
+    /// Settles the leaf whose write was cut: the newest one, or one behind it.
+    ///
+    /// Cost: at most two erases. If the newest leaf may be torn, it is written again; also if it is
+    /// `worn`: the chip rejects what is programmed there.
+    fn settle_newest(&mut self, worn: bool) -> Result<(), Fault<F::Error>> {
+        if let Some(sector) = self.state.begun()
+            && self.pool.state(sector) == Use::Free
+        {
+            self.erase(sector)?;
+        }
+        let newest = self.state.newest();
+        let mut ranks = 0..self.directory.len();
+        let found = ranks.find(|&rank| self.directory.leaf(rank).sector == newest);
+        let Some(rank) = found else { return Ok(()) };
+        let mut firm = [0; COMMIT_BYTES];
+        self.cells.read(newest, self.form.firm_at(), &mut firm)?;
+        if head::committed(&firm).is_none() {
+            // Its log has nothing that was acknowledged.
+            let leaf = self.directory.leaf(rank);
+            let begun = Leaf { live: leaf.sorted, used: 0, is_untouched: false, ..leaf };
+            return self.copy_newest(rank, begun);
+        }
+        if worn {
+            return self.copy_newest(rank, self.directory.leaf(rank));
+        }
+        // It may be torn itself; that its program was begun is enough.
+        self.cells.let_fall(newest, self.form.firm_at(), &firm)?;
+        self.begin_session()?;
+        match self.pool.next() {
+            // The one that was begun may be it.
+            Some(sector) if self.pool.state(sector) == Use::Clean => Ok(()),
+            Some(sector) if !self.is_buried(sector)? => self.erase(sector),
+            _ => Ok(()),
+        }
+    }
+
+    /// Buries the leaves that own no keys: a cut came before their burial.
+    ///
+    /// The newest leaf is settled, so nothing needs them. Otherwise they would add up, and be too
+    /// many for the directory.
+    ///
+    /// Cost: nothing if there are none, else that of finding the leaves, and a program for each.
+    fn bury_rest(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.state.found() <= self.directory.len() {
+            return Ok(());
+        }
+        for sector in 0..self.sectors as Sector {
+            if self.pool.state(sector) == Use::Free
+                && let Some(head) = self.read_leaf(sector, &mut [0; TAIL_MAX])?
+                && head.identity == self.state.identity()
+            {
+                self.bury(sector)?;
+            }
+        }
+        self.state.note_found(self.directory.len());
+        Ok(())
+    }
+
+    /// Puts in order what a cut has left beside the newest leaf, which is settled.
+    fn settle_rest(&mut self) -> Result<(), Fault<F::Error>> {
+        self.bury_rest()?;
+        self.join_rest()
+    }
+
+    /// Joins leaves if there are more than there may be.
+    ///
+    /// A cut while two shared their records has left three.
+    fn join_rest(&mut self) -> Result<(), Fault<F::Error>> {
+        while self.directory.len() > self.leaves_max {
+            if !self.join_some(self.form.capacity())? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the newest leaf again, with the log that `leaf` has.
+    fn copy_newest(&mut self, rank: usize, leaf: Leaf) -> Result<(), Fault<F::Error>> {
+        self.directory.set(rank, leaf);
+        self.order.forget();
+        if leaf.is_trimmed {
+            let span = self.span(rank)?;
+            let live = self.count(&span)?;
+            self.directory.set(rank, Leaf { live, ..leaf });
+        }
+        self.choose_sector(leaf.sector)?;
+        self.write_copy(rank)?;
+        self.state.set_records(self.directory.records());
+        self.free_all();
+        Ok(())
+    }
+
+    /// Leaves one sector to be taken next, erased, for a copy of the newest leaf.
+    ///
+    /// If that leaf cannot be seen later, those that it replaces count again. So a sector without a
+    /// leaf is taken first, then one whose leaf is not firm: it is an earlier copy, and may not be
+    /// seen itself. Of the others one is taken that shares no key with the newest leaf, or at last
+    /// the oldest one.
+    fn choose_sector(&mut self, newest: Sector) -> Result<(), Fault<F::Error>> {
+        let mut tail = [0; TAIL_MAX];
+        self.read_tail(newest, &mut tail)?;
+        loop {
+            let (mut to, mut least) = (None, (u8::MAX, u64::MAX));
+            while let Some(sector) = self.pool.next() {
+                let rank = self.use_of_leaf(sector, &tail)?;
+                if to.is_none() || rank < least {
+                    (to, least) = (Some(sector), rank);
+                }
+                if rank.0 == 0 {
+                    break;
+                }
+                self.pool.set(sector, Use::Live);
+            }
+            let Some(to) = to else { return Ok(()) };
+            if self.pool.state(to) == Use::Live {
+                self.pool.set(to, Use::Free);
+            }
+            if self.pool.state(to) == Use::Free {
+                self.erase(to)?;
+            }
+            if self.pool.state(to) == Use::Clean {
+                return Ok(());
+            }
+            // The chip rejected that.
+            self.free_all();
+        }
+    }
+
+    /// How much a leaf in a sector that is not live may be needed: more is more.
+    ///
+    /// `newest` has the head of the newest leaf, which may not be seen later.
+    fn use_of_leaf(
+        &mut self,
+        sector: Sector,
+        newest: &[u8; TAIL_MAX],
+    ) -> Result<(u8, u64), Fault<F::Error>> {
+        let mut tail = [0; TAIL_MAX];
+        let Some(head) = self.read_leaf(sector, &mut tail)? else { return Ok((0, 0)) };
+        if head.identity != self.state.identity() {
+            // The older index counts again if the first leaf of this one cannot be seen.
+            return Ok((3, head.sequence));
+        }
+        let mut firm = [0; COMMIT_BYTES];
+        self.cells.read(sector, self.form.firm_at(), &mut firm)?;
+        let (low, high) = head::fences(&self.form, newest);
+        let (begin, end) = head::fences(&self.form, &tail);
+        let overlaps = end.is_none_or(|end| low < end) && high.is_none_or(|high| begin < high);
+        let class = match (head::committed(&firm).is_some(), overlaps) {
+            (false, _) => 1,
+            (true, false) => 2,
+            (true, true) => 3,
+        };
+        Ok((class, head.sequence))
+    }
+
+    /// Sectors that were passed over, and hold no leaf that owns keys, are free again.
+    fn free_all(&mut self) {
+        for sector in 0..self.sectors as Sector {
+            let mut ranks = 0..self.directory.len();
+            let is_leaf = ranks.any(|rank| self.directory.leaf(rank).sector == sector);
+            if self.pool.state(sector) == Use::Live && !is_leaf {
+                self.pool.set(sector, Use::Free);
+            }
+        }
+    }
+}
