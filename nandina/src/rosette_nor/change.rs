@@ -1,7 +1,7 @@
 //! Changes of records: a slot of a log, or a leaf that is written again with it.
 
 use super::directory::Leaf;
-use super::form::{GROUP, GROUP_BYTES, TAG_BYTES};
+use super::form::{GROUP, GROUP_BYTES, RECORD_MAX, TAG_BYTES};
 use super::leaves::SectorLeaves;
 use super::merge::Pending;
 use super::slot::{self, Kind};
@@ -16,7 +16,7 @@ const SLOTS_LEFT: usize = 4;
 const READY_MIN: usize = 2;
 
 /// How often a change is tried on other sectors, if the chip rejects it.
-const TRIES: u32 = 8;
+pub const TRIES: u32 = 8;
 
 impl<F: Flash> SectorLeaves<'_, F> {
     /// Inserts a record or replaces a value.
@@ -197,11 +197,11 @@ impl<F: Flash> SectorLeaves<'_, F> {
     }
 
     /// Writes the leaf of a sector elsewhere, and gives the sector up.
-    fn evacuate(&mut self, sector: super::cells::Sector) -> Result<(), Fault<F::Error>> {
+    pub(super) fn evacuate(&mut self, sector: super::cells::Sector) -> Result<(), Fault<F::Error>> {
         let mut ranks = 0..self.directory.len();
         if let Some(rank) = ranks.find(|&rank| self.directory.leaf(rank).sector == sector) {
             self.state.doubt();
-            self.write_again(rank..rank + 1, 1, None).or_else(|fault| {
+            self.write_elsewhere(rank).or_else(|fault| {
                 // Its burial is a program, too.
                 let leaf = self.directory.leaf(rank);
                 if leaf.sector != sector && fault.rejects_writes() { Ok(()) } else { Err(fault) }
@@ -210,5 +210,32 @@ impl<F: Flash> SectorLeaves<'_, F> {
             self.state.trust();
         }
         self.give_up(sector)
+    }
+
+    /// Writes a leaf again that may not be settled.
+    ///
+    /// The last slot that counts may be torn. It is read once, and written as a change of its own.
+    #[inline(never)]
+    fn write_elsewhere(&mut self, rank: usize) -> Result<(), Fault<F::Error>> {
+        let leaf = self.directory.leaf(rank);
+        if !leaf.is_untouched {
+            return self.write_again(rank..rank + 1, 1, None);
+        }
+        let (mut last, mut counted) = (usize::from(leaf.used), None);
+        while counted.is_none() && last > 0 {
+            last -= 1;
+            counted = self.seen(&leaf, last)?;
+        }
+        self.directory.set(rank, Leaf { used: last as u8, ..leaf });
+        self.order.forget();
+        let Some(kind) = counted else { return self.write_again(rank..rank + 1, 1, None) };
+        let key_bytes = self.form.key_bytes;
+        let bytes = if kind.puts { self.slot.len() - TAG_BYTES } else { key_bytes };
+        let mut record = [0; RECORD_MAX];
+        let record = &mut record[..bytes];
+        record.copy_from_slice(&self.slot[TAG_BYTES..TAG_BYTES + bytes]);
+        let (key, value) = record.split_at(key_bytes);
+        let change = Pending { key, value: kind.puts.then_some(value) };
+        self.write_again(rank..rank + 1, 1, Some(change))
     }
 }

@@ -7,9 +7,10 @@
 use core::cmp::Ordering;
 use core::ops::Bound;
 
+use super::change::TRIES;
 use super::leaves::SectorLeaves;
 use super::merge::{Item, Place, Span};
-use crate::engine::{Cursor, Record};
+use crate::engine::{Cursor, KEY_BYTES_MAX, Record};
 use crate::error::Fault;
 use crate::flash::Flash;
 
@@ -149,20 +150,37 @@ impl<F: Flash> SectorLeaves<'_, F> {
         }
     }
 
-    /// Settles the leaf at `rank`, or leaves it as it is if that cannot be written.
+    /// Settles the leaf at `rank`, and returns its rank.
     ///
-    /// Returns its rank.
+    /// If the chip rejects what is written, that is done on another sector. Where no sector takes
+    /// it, the leaf stays as it is.
     pub(super) fn touch_to_read(&mut self, rank: usize) -> Result<usize, Fault<F::Error>> {
-        if self.state.is_unsettled() {
-            return Ok(rank);
-        }
-        match self.touch(rank) {
-            Err(fault) if fault.rejects_writes() || matches!(fault, Fault::NoRoom { .. }) => {
-                let _ = self.cells.take_failed();
-                self.mount()?;
-                Ok(rank.min(self.directory.len() - 1))
+        let mut low = [0; KEY_BYTES_MAX];
+        let low = &mut low[..self.form.key_bytes];
+        low.copy_from_slice(self.directory.low(rank));
+        let mut rank = rank;
+        for _ in 0..TRIES {
+            if self.state.is_unsettled() {
+                break;
             }
-            done => done.map(|()| rank),
+            match self.touch(rank) {
+                Err(fault) if fault.rejects_writes() || matches!(fault, Fault::NoRoom { .. }) => {
+                    let failed = self.cells.take_failed();
+                    self.mount()?;
+                    let is_elsewhere = match failed {
+                        Some(sector) if !self.state.is_unsettled() => self.evacuate(sector).is_ok(),
+                        _ => false,
+                    };
+                    if !is_elsewhere {
+                        let _ = self.cells.take_failed();
+                        self.mount_if_in_doubt()?;
+                        return Ok(self.directory.find(low));
+                    }
+                    rank = self.directory.find(low);
+                }
+                done => return done.map(|()| rank),
+            }
         }
+        Ok(rank)
     }
 }

@@ -186,6 +186,15 @@ fn sectors_that_fail_after_cuts_are_given_up() {
     swarm(4_000..4_300, Hardships { failures: 400, cuts: true, ..NONE }, 200);
 }
 
+/// A slot that is torn in a sector that rejects programs is read once, and written elsewhere.
+#[test]
+fn sectors_that_fail_after_cuts_with_unstable_bits_are_given_up() {
+    let hardships = Hardships { failures: 400, cuts: true, unstable: true, ..NONE };
+    for seeds in [60_509..60_510, 60_641..60_660, 61_028..61_130, 61_224..61_225, 61_985..62_000] {
+        swarm(seeds, hardships, 100);
+    }
+}
+
 /// H14: rot of a sorted record is an error when its leaf is written again, and `check` finds it.
 #[test]
 fn h14_rot_is_found_and_not_sealed_anew() {
