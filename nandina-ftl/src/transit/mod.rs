@@ -2,7 +2,7 @@
 //!
 //! After Ho and Park (*WPCB-Tree: A Novel Flash-Aware B-Tree Index Using a Write Pattern
 //! Converter*, 2018), sections 3.2 and 3.3 and algorithm 1. It knows logical pages and no nodes,
-//! and the FTL below it only by what the trait [`Below`] asks. Nothing here decides where the FTL
+//! and the FTL below it only by what the trait `Below` asks. Nothing here decides where the FTL
 //! below places a page, and no block is freed that holds a page that counts.
 //!
 //! A page is appended to the buffer block of its logical block. When that is full, it is
