@@ -55,6 +55,9 @@ use crate::flash::{Capabilities, Flash, Geometry, Needs};
 /// It is for NOR flash: bytes of a page are programmed one by one, and a change programs one slot
 /// of a log. It needs RAM for each leaf ([`Options::leaves`]), for the keys of one log, and for two
 /// pages. Records have at most 500 bytes.
+///
+/// It is new. Where sectors fail, and power is cut, and torn bits read differently each time, a
+/// leaf can be lost; with two of the three none was (docs/DESIGN.md, "A leaf that is a sector").
 pub struct RosetteNor;
 
 impl System for RosetteNor {
