@@ -53,8 +53,8 @@ pub struct HybridSettings {
     /// 16]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_535))]
     log_blocks: Option<u32>,
-    /// With an FTL without log records: blocks of the WPCB-tree's transit buffer before it, 1 and more [default:
-    /// no buffer]
+    /// With an FTL without log records: blocks of the WPCB-tree's transit buffer before it, 1 and
+    /// more [default: no buffer]
     #[arg(long, value_name = "BLOCKS", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     transit: Option<u32>,
     /// With --transit: as the paper has it, without improvements

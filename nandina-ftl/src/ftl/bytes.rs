@@ -235,8 +235,8 @@ impl Suspects {
 
     /// Writes them into the area of a page. Returns `false` if it has no room for them.
     ///
-    /// It has for those that one settling can involve. Those that last, on a chip without marks, can
-    /// become too many: then no change is possible any more, and all can be read.
+    /// It has for those that one settling can involve. Those that last, on a chip without marks,
+    /// can become too many: then no change is possible any more, and all can be read.
     pub fn write(&self, area: &mut [u8]) -> bool {
         if 4 + self.count * SUSPECT_BYTES > area.len() {
             return false;

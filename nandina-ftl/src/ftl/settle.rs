@@ -243,7 +243,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Erases the blocks without valid pages whose first page may be torn.
     ///
     /// Returns those whose erase failed. Every page that is not torn has at most the number
-    /// `newest`. Cost: a read for each such block that was written, [`LOOKS`] for each that was not.
+    /// `newest`. Cost: a read for each such block that was written, [`LOOKS`] for each that was
+    /// not.
     fn clear_torn_blocks(&mut self, newest: u64) -> Result<Suspects, FtlError<F::Error>> {
         let mut failed = Suspects::default();
         for block in self.log.blocks.all() {

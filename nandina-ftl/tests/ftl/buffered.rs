@@ -1,6 +1,6 @@
 //! The page map below a transit buffer: cuts, faults, faded pages, what it costs; and canaries.
 
-use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber, Profile};
+use nandina::flash::{BlockNumber, Geometry, PageNumber, Profile};
 use nandina::log::layout_of;
 use nandina::node::PageHeader;
 use nandina_ftl::ftl::{
@@ -18,6 +18,7 @@ use crate::cutting::{
 };
 use crate::host::{Change, Device, Host, Memory, Outcome, expect_sound};
 use crate::numbers::Numbers;
+use crate::whole_pages::whole_pages;
 use crate::{CHIP, FAILING, Share, is_full, seeds};
 
 /// The buffer with all improvements, whatever the sizes.
@@ -132,22 +133,6 @@ fn a_format_that_is_cut_leaves_the_former_pages_or_no_ftl() {
     assert!(former > 0 && none > 20, "{former} former, {none} without an FTL");
 }
 
-/// The pages of a chip that can be read, with their headers and bytes, by sequence number.
-fn pages(chip: &mut Chip) -> Vec<(PageNumber, PageHeader, Vec<u8>)> {
-    let geometry = chip.profile().geometry;
-    let (layout, mut found) = (layout_of(&geometry), Vec::new());
-    for page in (0..geometry.pages()).map(PageNumber) {
-        let mut frame = vec![0; layout.frame_bytes()];
-        let (main, spare) = frame.split_at_mut(layout.page_bytes());
-        chip.read(page, main, spare).unwrap();
-        if let Ok(header) = layout.open(&frame) {
-            found.push((page, header, frame));
-        }
-    }
-    found.sort_by_key(|(_, header, _)| header.sequence);
-    found
-}
-
 /// Whether a page is in a buffer block, as its header says.
 fn is_buffered(header: &PageHeader) -> bool {
     matches!(header.lowest, 4 | 5)
@@ -195,7 +180,7 @@ fn the_papers_figures_are_the_same_over_the_page_map() {
         let (found, moved) = memory.with(&mut chip, true, work).unwrap();
         let done = Conversions { blocks, appended, newest, ..Conversions::default() };
         assert_eq!((found, moved), (done, newest), "{written:?}");
-        let all = pages(&mut chip);
+        let all = whole_pages(&mut chip);
         let host_pages = all.iter().filter(|(_, header, _)| header.records < memory.logical_pages);
         let (buffered, below): (Vec<_>, Vec<_>) = host_pages.map(|it| it.1).partition(is_buffered);
         // Figure 7's block was not erased yet.
@@ -323,7 +308,7 @@ fn a_faded_page_of_a_buffer_block_is_an_error_and_never_an_older_version() {
         let begun = start(profile, &mut memory, 60 + seed, Faults::NONE);
         let (used, mut host) = (begun.chip, begun.host);
         memory.with(&mut used.clone(), false, |ftl| host.verify(ftl, "before")).unwrap();
-        let all = pages(&mut used.clone());
+        let all = whole_pages(&mut used.clone());
         let buffered: Vec<_> = all.iter().filter(|(_, header, _)| is_buffered(header)).collect();
         for (page, header, _) in &buffered {
             let block = profile.geometry.block_of(*page);
@@ -389,7 +374,7 @@ fn canary_a_page_that_does_not_name_the_one_before_it_is_caught() {
     let mut memory = Memory::behind(Buffer::as_printed(4), false, &FIGURES, "page");
     let mut chip = Chip::new(FIGURES);
     let host = write(&mut chip, &mut memory, &[1, 1, 2]);
-    let all = pages(&mut chip);
+    let all = whole_pages(&mut chip);
     let (last, header, mut frame) = all.iter().rfind(|it| is_buffered(&it.1)).unwrap().clone();
     let faded = all.iter().rfind(|it| it.1.records == 1).unwrap().0;
     chip.corrupt_page(faded, |main, _| main[100] ^= 1);
@@ -414,7 +399,7 @@ fn canary_a_buffer_block_that_is_let_go_too_early_is_caught() {
     let begun = start(profile, &mut memory, 9, Faults::NONE);
     let (mut chip, mut host) = (begun.chip, begun.host);
     memory.with(&mut chip, false, |ftl| host.verify(ftl, "before")).unwrap();
-    let all = pages(&mut chip);
+    let all = whole_pages(&mut chip);
     let (page, ..) = all.iter().rfind(|(_, header, _)| is_buffered(header)).unwrap();
     let block: BlockNumber = profile.geometry.block_of(*page);
     for place in 0..profile.geometry.pages_per_block {

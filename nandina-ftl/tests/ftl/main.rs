@@ -27,6 +27,8 @@ mod unmarked;
 #[path = "../unmarked/mod.rs"]
 mod unmarked_chip;
 mod volatile;
+#[path = "../whole_pages/mod.rs"]
+mod whole_pages;
 
 use chips::{CHIP, FAILING, Share, is_full, seeds};
 

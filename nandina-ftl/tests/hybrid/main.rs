@@ -25,6 +25,8 @@ mod unmarked;
 #[allow(dead_code, reason = "other checks use what is not used here")]
 #[path = "../unmarked/mod.rs"]
 mod unmarked_chip;
+#[path = "../whole_pages/mod.rs"]
+mod whole_pages;
 
 use chips::{CHIP, FAILING, Share, is_full, seeds};
 use kinds::{ALL, BARE, BUFFERED};

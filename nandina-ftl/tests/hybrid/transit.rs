@@ -14,6 +14,7 @@ use nandina_sim::{Chip, ChipError, Cut, Faults, TINY, Tear};
 use crate::host::{Change, Device, Host, Memory, Outcome, Which};
 use crate::numbers::Numbers;
 use crate::tree::Tree;
+use crate::whole_pages::whole_pages;
 use crate::{BUFFERED, CHIP};
 
 /// Blocks of 4 pages, as in the paper's figures.
@@ -21,22 +22,6 @@ const FIGURES: Profile = Profile { geometry: Geometry { blocks: 24, ..TINY.geome
 
 /// The buffer of 4 blocks of the figures, over FAST.
 const PRINTED: Which = Which::OverFast(2, SequentialRule::FirstPage, Buffer::as_printed(4));
-
-/// The headers of all pages on a chip that are whole, in the order of their programs.
-fn pages(chip: &mut Chip, profile: &Profile) -> Vec<(PageNumber, PageHeader, Vec<u8>)> {
-    let layout = layout_of(&profile.geometry);
-    let mut found = Vec::new();
-    for page in (0..profile.geometry.pages()).map(PageNumber) {
-        let mut frame = vec![0; layout.frame_bytes()];
-        let (main, spare) = frame.split_at_mut(layout.page_bytes());
-        chip.read(page, main, spare).unwrap();
-        if let Ok(header) = layout.open(&frame) {
-            found.push((page, header, frame));
-        }
-    }
-    found.sort_by_key(|(_, header, _)| header.sequence);
-    found
-}
 
 /// Whether a page is in a buffer block, as its header says.
 fn is_buffered(header: &PageHeader) -> bool {
@@ -61,7 +46,7 @@ fn write(written: &[u32]) -> Written {
     let (blocks, conversions, done) = memory.with(&mut chip, true, work).unwrap();
     memory.with(&mut chip, false, |ftl| host.verify(ftl, "after a mount")).unwrap();
     let (mut buffered, mut below) = (Vec::new(), Vec::new());
-    for (_, header, _) in pages(&mut chip, &FIGURES) {
+    for (_, header, _) in whole_pages(&mut chip) {
         let is_host = header.records < memory.logical_pages;
         let list = if is_buffered(&header) { &mut buffered } else { &mut below };
         list.extend(is_host.then_some(header.records));
@@ -125,7 +110,7 @@ fn a_mount_converts_nothing_and_what_was_begun_before_it_is_not_written_on() {
         [7, 14, 3, 17, 6].into_iter().try_for_each(|at| host.make(ftl, Change::Write(at, 1)))
     };
     memory.with(&mut chip, true, work).unwrap();
-    let begun: Vec<_> = pages(&mut chip, &FIGURES)
+    let begun: Vec<_> = whole_pages(&mut chip)
         .iter()
         .filter(|(_, header, _)| is_buffered(header))
         .map(|(page, ..)| FIGURES.geometry.block_of(*page))
@@ -148,7 +133,7 @@ fn a_mount_converts_nothing_and_what_was_begun_before_it_is_not_written_on() {
     assert_eq!(converted, (1, 3));
     // Pages 6 and 7 below, a page that holds nothing before them, and page 5.
     assert_eq!(chip.counters().programs - written, 4);
-    for (page, header, _) in pages(&mut chip, &FIGURES) {
+    for (page, header, _) in whole_pages(&mut chip) {
         let is_begun = begun.contains(&FIGURES.geometry.block_of(page));
         assert!(!(is_begun && header.records == 5), "page 5 was appended to a block begun before");
     }
@@ -221,7 +206,7 @@ fn superseded() -> (Chip, Memory, Host) {
 fn canary_a_merge_that_makes_old_bytes_new_is_caught() {
     let (mut chip, mut memory, host) = superseded();
     assert!(!is_caught(&mut memory, &mut chip.clone(), &host), "nothing is wrong yet");
-    let all = pages(&mut chip, &FIGURES);
+    let all = whole_pages(&mut chip);
     // Copies that are labelled as old: without the label they would count.
     let mut tried = 0;
     for (page, header, frame) in &all {
@@ -245,7 +230,7 @@ fn canary_a_merge_that_makes_old_bytes_new_is_caught() {
 #[test]
 fn canary_a_buffer_block_that_is_let_go_too_early_is_caught() {
     let (mut chip, mut memory, host) = superseded();
-    let all = pages(&mut chip, &FIGURES);
+    let all = whole_pages(&mut chip);
     let (page, ..) = all.iter().rfind(|(_, header, _)| is_buffered(header)).unwrap();
     let block: BlockNumber = FIGURES.geometry.block_of(*page);
     for place in 0..FIGURES.geometry.pages_per_block {
@@ -268,7 +253,7 @@ fn canary_a_page_that_does_not_name_the_one_before_it_is_caught_and_counted() {
             .try_for_each(|(at, to)| host.make(ftl, Change::Write(at, to)))
     };
     memory.with(&mut chip, true, work).unwrap();
-    let all = pages(&mut chip, &FIGURES);
+    let all = whole_pages(&mut chip);
     let (last, header, mut frame) = all.iter().rfind(|it| is_buffered(&it.1)).unwrap().clone();
     let faded = all.iter().rfind(|it| it.1.records == 1).unwrap().0;
     chip.corrupt_page(faded, |main, _| main[100] ^= 1);

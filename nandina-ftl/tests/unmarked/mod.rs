@@ -1,4 +1,6 @@
-//! A chip without marks for bad blocks, on which the block with a torn page can no longer be erased.
+//! A chip without marks for bad blocks.
+//!
+//! The block with a torn page can no longer be erased there.
 //!
 //! The page stays unstable, and no later mount knows that the block is bad. All mounts must decide
 //! about the page as the first one did. Each kind of FTL is a [`Start`].
