@@ -216,7 +216,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     ///
     /// The last slot that counts may be torn. It is read once, and written as a change of its own.
     #[inline(never)]
-    fn write_elsewhere(&mut self, rank: usize) -> Result<(), Fault<F::Error>> {
+    pub(super) fn write_elsewhere(&mut self, rank: usize) -> Result<(), Fault<F::Error>> {
         let leaf = self.directory.leaf(rank);
         if !leaf.is_untouched {
             return self.write_again(rank..rank + 1, 1, None);
@@ -236,6 +236,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
         record.copy_from_slice(&self.slot[TAG_BYTES..TAG_BYTES + bytes]);
         let (key, value) = record.split_at(key_bytes);
         let change = Pending { key, value: kind.puts.then_some(value) };
-        self.write_again(rank..rank + 1, 1, Some(change))
+        // Another leaf may own its key since.
+        let is_owned = self.directory.low(rank) <= key
+            && self.directory.high(rank).is_none_or(|high| key < high);
+        self.write_again(rank..rank + 1, 1, is_owned.then_some(change))
     }
 }

@@ -21,6 +21,9 @@ use crate::node::PageLayout;
 /// How often a mount looks at a leaf that is there now and then.
 pub const TRIES: u32 = 32;
 
+/// How often a mount looks at all leaves before it finds the medium damaged.
+const MOUNT_LOOKS: u32 = 8;
+
 /// The newest leaf of the chip.
 #[derive(Clone, Copy)]
 struct Newest {
@@ -51,9 +54,22 @@ impl<F: Flash> SectorLeaves<'_, F> {
 
     /// Finds the leaves on the chip. Nothing is written.
     ///
-    /// Cost: a read for each sector, two for each leaf, and about twelve for each log.
+    /// A leaf that is torn may be seen at first and not later, so it may take several looks.
+    ///
+    /// Cost: a read for each sector, two for each leaf, and about twelve for each log. On a damaged
+    /// medium up to eight times as much.
     pub(super) fn look_at_all(&mut self) -> Result<(), Fault<F::Error>> {
         self.state.doubt();
+        for _ in 1..MOUNT_LOOKS {
+            match self.look_once() {
+                Err(Fault::Corrupt { reason, .. }) if reason != Damage::NoRoot => {}
+                looked => return looked,
+            }
+        }
+        self.look_once()
+    }
+
+    fn look_once(&mut self) -> Result<(), Fault<F::Error>> {
         let Some(newest) = self.gather()? else {
             return Err(self.cells.damage(0, 0, Damage::NoRoot));
         };
@@ -86,7 +102,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
             let mut leaves = 0;
             for sector in 0..self.sectors as Sector {
                 if self.cells.is_bad(sector)? {
+                    // Its leaf was written elsewhere before. What is torn there cannot be erased.
                     self.pool.set(sector, Use::Bad);
+                    continue;
                 }
                 let mut tail = [0; TAIL_MAX];
                 let Some(head) = self.read_leaf(sector, &mut tail)? else { continue };

@@ -13,6 +13,9 @@ use super::pool::Use;
 use crate::error::Fault;
 use crate::flash::Flash;
 
+/// The class of a leaf that owns a key if the newest leaf is not seen.
+const NEEDED: u8 = u8::MAX;
+
 /// How many rejections a mount bears before the newest leaf stays unsettled.
 const REJECTIONS_MAX: u32 = 8;
 
@@ -22,12 +25,12 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Returns why the newest leaf cannot be settled, if that is so: then it can be read, and no
     /// change is made. A sector that the chip rejects is given up, and another one is taken.
     pub(super) fn settle_all(&mut self) -> Result<Option<Fault<F::Error>>, Fault<F::Error>> {
-        let (mut tries, mut rejections, mut rest, mut worn) = (0, 0, true, false);
+        let (mut tries, mut rejections, mut rest, mut worn) = (0, 0, true, None);
         let unsettled = loop {
             if self.state.is_ended() {
                 break None;
             }
-            let settled = self.settle_newest(worn);
+            let settled = self.settle_newest(worn == Some(self.state.newest()));
             let is_settled = settled.is_ok();
             let done = settled.and_then(|()| if rest { self.settle_rest() } else { Ok(()) });
             let Err(fault) = done else { break None };
@@ -51,8 +54,13 @@ impl<F: Flash> SectorLeaves<'_, F> {
             rest &= !is_settled;
             self.look_at_all()?;
             match failed {
-                Some(sector) if sector == self.state.newest() => worn = true,
-                Some(sector) if self.pool.state(sector) == Use::Free => self.give_up(sector)?,
+                Some(sector) if sector == self.state.newest() => worn = failed,
+                Some(sector) if self.pool.state(sector) == Use::Free => {
+                    // What is marked as bad is not read any more.
+                    if !self.is_needed(sector)? {
+                        self.give_up(sector)?;
+                    }
+                }
                 _ => {}
             }
             if !goes_on {
@@ -81,6 +89,13 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let mut firm = [0; COMMIT_BYTES];
         self.cells.read(newest, self.form.firm_at(), &mut firm)?;
         if head::committed(&firm).is_none() {
+            if let Err(fault) = self.verify(rank) {
+                // Nothing of it was acknowledged, and it is not whole.
+                if matches!(fault, Fault::Corrupt { .. }) {
+                    self.erase(newest)?;
+                }
+                return Err(fault);
+            }
             // Its log has nothing that was acknowledged.
             let leaf = self.directory.leaf(rank);
             let begun = Leaf { live: leaf.sorted, used: 0, is_untouched: false, ..leaf };
@@ -161,15 +176,15 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// If that leaf cannot be seen later, those that it replaces count again. So a sector without a
     /// leaf is taken first, then one whose leaf is not firm: it is an earlier copy, and may not be
     /// seen itself. Of the others one is taken that shares no key with the newest leaf, or at last
-    /// the oldest one.
+    /// the oldest one. A leaf that would own a key then is not taken: there is no room.
     fn choose_sector(&mut self, newest: Sector) -> Result<(), Fault<F::Error>> {
         let mut tail = [0; TAIL_MAX];
         self.read_tail(newest, &mut tail)?;
         loop {
-            let (mut to, mut least) = (None, (u8::MAX, u64::MAX));
+            let (mut to, mut least) = (None, (NEEDED, 0));
             while let Some(sector) = self.pool.next() {
-                let rank = self.use_of_leaf(sector, &tail)?;
-                if to.is_none() || rank < least {
+                let rank = self.use_of_leaf(sector, newest, &tail)?;
+                if rank < least {
                     (to, least) = (Some(sector), rank);
                 }
                 if rank.0 == 0 {
@@ -177,7 +192,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 }
                 self.pool.set(sector, Use::Live);
             }
-            let Some(to) = to else { return Ok(()) };
+            let Some(to) = to else {
+                return Err(Fault::NoRoom { limit_pages: self.leaves_max as u32 });
+            };
             if self.pool.state(to) == Use::Live {
                 self.pool.set(to, Use::Free);
             }
@@ -192,13 +209,27 @@ impl<F: Flash> SectorLeaves<'_, F> {
         }
     }
 
+    /// Whether a leaf that is not live owns a key if the newest leaf is not seen later.
+    fn is_needed(&mut self, sector: Sector) -> Result<bool, Fault<F::Error>> {
+        let newest = self.state.newest();
+        let mut firm = [0; COMMIT_BYTES];
+        self.cells.read(newest, self.form.firm_at(), &mut firm)?;
+        if head::committed(&firm).is_some() {
+            return Ok(false);
+        }
+        let mut tail = [0; TAIL_MAX];
+        self.read_tail(newest, &mut tail)?;
+        Ok(self.use_of_leaf(sector, newest, &tail)?.0 == NEEDED)
+    }
+
     /// How much a leaf in a sector that is not live may be needed: more is more.
     ///
-    /// `newest` has the head of the newest leaf, which may not be seen later.
+    /// `newest_tail` is the head of the leaf in the sector `newest`, which may not be seen later.
     fn use_of_leaf(
         &mut self,
         sector: Sector,
-        newest: &[u8; TAIL_MAX],
+        newest: Sector,
+        newest_tail: &[u8; TAIL_MAX],
     ) -> Result<(u8, u64), Fault<F::Error>> {
         let mut tail = [0; TAIL_MAX];
         let Some(head) = self.read_leaf(sector, &mut tail)? else { return Ok((0, 0)) };
@@ -208,15 +239,51 @@ impl<F: Flash> SectorLeaves<'_, F> {
         }
         let mut firm = [0; COMMIT_BYTES];
         self.cells.read(sector, self.form.firm_at(), &mut firm)?;
-        let (low, high) = head::fences(&self.form, newest);
+        let (low, high) = head::fences(&self.form, newest_tail);
         let (begin, end) = head::fences(&self.form, &tail);
         let overlaps = end.is_none_or(|end| low < end) && high.is_none_or(|high| begin < high);
         let class = match (head::committed(&firm).is_some(), overlaps) {
             (false, _) => 1,
             (true, false) => 2,
-            (true, true) => 3,
+            (true, true) => {
+                let shared = (low.max(begin), lower_end(high, end));
+                if self.is_owned_without([newest, sector], head.sequence, shared)? {
+                    3
+                } else {
+                    NEEDED
+                }
+            }
         };
         Ok((class, head.sequence))
+    }
+
+    /// Whether a leaf that is firm and newer than `sequence` has a whole range of keys.
+    ///
+    /// The leaves of two sectors are left out. Cost: that of finding the leaves.
+    fn is_owned_without(
+        &mut self,
+        without: [Sector; 2],
+        sequence: u64,
+        (low, high): head::Fences<'_>,
+    ) -> Result<bool, Fault<F::Error>> {
+        for sector in 0..self.sectors as Sector {
+            let mut tail = [0; TAIL_MAX];
+            if without.contains(&sector) || self.pool.state(sector) == Use::Bad {
+                continue;
+            }
+            let Some(head) = self.read_leaf(sector, &mut tail)? else { continue };
+            let (begin, end) = head::fences(&self.form, &tail);
+            let has_all = begin <= low && lower_end(end, high) == high;
+            if head.identity != self.state.identity() || head.sequence < sequence || !has_all {
+                continue;
+            }
+            let mut firm = [0; COMMIT_BYTES];
+            self.cells.read(sector, self.form.firm_at(), &mut firm)?;
+            if head::committed(&firm).is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Sectors that were passed over, and hold no leaf that owns keys, are free again.
@@ -228,5 +295,13 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 self.pool.set(sector, Use::Free);
             }
         }
+    }
+}
+
+/// The lower one of two ends of ranges.
+fn lower_end<'k>(one: Option<&'k [u8]>, other: Option<&'k [u8]>) -> Option<&'k [u8]> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }

@@ -211,7 +211,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Checks the sorted records of a leaf before they are written again.
     ///
     /// Rot would get a checksum that is right otherwise.
-    fn verify(&mut self, rank: usize) -> Result<Option<u32>, Fault<F::Error>> {
+    pub(super) fn verify(&mut self, rank: usize) -> Result<Option<u32>, Fault<F::Error>> {
         let leaf = self.directory.leaf(rank);
         let mut commit = [0; super::form::COMMIT_BYTES];
         self.cells.read(leaf.sector, self.form.marks_at(), &mut commit)?;

@@ -11,7 +11,7 @@ use super::leaves::SectorLeaves;
 use super::order::LOOKS_MAX;
 use super::slot::{self, Kind, State};
 use crate::engine::KEY_BYTES_MAX;
-use crate::error::{Damage, Fault};
+use crate::error::Fault;
 use crate::flash::Flash;
 
 impl<F: Flash> SectorLeaves<'_, F> {
@@ -29,7 +29,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         // An operation that has begun before is still in doubt.
         let was_in_doubt = self.state.is_in_doubt();
         self.state.doubt();
-        self.settle(rank, leaf)?;
+        while !self.settle(rank)? {}
         if !was_in_doubt {
             self.state.trust();
         }
@@ -41,7 +41,11 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Slots behind it that do not count are killed, too, and at last the slot that was copied. So
     /// it does not matter what any of them reads as later. It is two blank ones because settling
     /// may have been cut itself, between them.
-    fn settle(&mut self, rank: usize, leaf: Leaf) -> Result<(), Fault<F::Error>> {
+    ///
+    /// Returns whether that is done. It is not if the last slot, which may be torn, was seen once
+    /// and then no more: it does not count, and there is one slot less to settle.
+    fn settle(&mut self, rank: usize) -> Result<bool, Fault<F::Error>> {
+        let leaf = self.directory.leaf(rank);
         let log = self.log_of(&leaf);
         let mut used = usize::from(leaf.used);
         let (mut counted, mut last) = (None, used);
@@ -60,11 +64,10 @@ impl<F: Flash> SectorLeaves<'_, F> {
         self.order.forget();
         if counted.is_some() && used + 2 >= log.slots {
             // No slot is left for the copy.
-            let used = last as u8 + 1;
-            self.directory.set(rank, Leaf { used, ..leaf });
-            self.write_again(rank..rank + 1, 1, None)?;
+            self.directory.set(rank, Leaf { used: last as u8 + 1, ..leaf });
+            self.write_elsewhere(rank)?;
             self.state.set_records(self.directory.records());
-            return Ok(());
+            return Ok(true);
         }
         if counted.is_some() && last % GROUP == GROUP - 1 {
             // Fingerprints are programmed when the last slot of their group is there.
@@ -101,14 +104,20 @@ impl<F: Flash> SectorLeaves<'_, F> {
         leaf = Leaf { is_untouched: false, ..leaf };
         self.directory.set(rank, leaf);
         self.state.set_records(self.directory.records());
-        let Some(kind) = counted else { return Ok(()) };
-        if self.seen(&leaf, last)?.is_none() {
-            return Err(self.cells.damage(leaf.sector, log.slot(last), Damage::Checksum));
+        if counted.is_none() {
+            return Ok(true);
         }
+        let Some(kind) = self.seen(&leaf, last)? else {
+            // It was not acknowledged, since it is torn.
+            self.kill(&leaf, last)?;
+            self.directory.set(rank, Leaf { is_untouched: true, used: last as u8 + 1, ..leaf });
+            return Ok(false);
+        };
         let kind = kind.as_copy();
         slot::seal(self.slot, kind);
         self.append(rank, kind)?;
-        self.kill_copied(&leaf, used, end)
+        self.kill_copied(&leaf, used, end)?;
+        Ok(true)
     }
 
     /// Kills the slots before `end` that are copied in the slot `copy`, which is firm.
