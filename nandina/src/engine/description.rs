@@ -52,9 +52,14 @@ impl Description {
         checkpoints_at_close: false,
     };
 
-    /// Whether blocks are erased and collected, so that wear and victims are a choice.
+    /// Whether blocks are collected, so that wear and victims are a choice.
     pub const fn collects(&self) -> bool {
         self.updates.collects()
+    }
+
+    /// Whether a changed node replaces itself on its page, so that no block is erased.
+    pub const fn replaces(&self) -> bool {
+        self.updates.replaces()
     }
 
     /// Whether records are appended to pages that are already programmed.
@@ -71,7 +76,7 @@ impl Description {
     ///
     /// Otherwise, a lost leaf is noticed as records that are missing, but by no pointer to it.
     pub const fn has_inner_nodes(&self) -> bool {
-        !matches!(self.updates, UpdateScheme::Leaves)
+        !self.has_directory()
     }
 
     /// Whether changes are on the chip before the nodes that hold them.
@@ -85,7 +90,7 @@ impl Description {
     ///
     /// If that page is lost, an older one counts, of which nothing on the chip says so.
     pub const fn newest_counts(&self) -> bool {
-        matches!(self.updates, UpdateScheme::Mapped | UpdateScheme::Leaves)
+        self.has_mapping_table() || (self.has_directory() && !self.has_leaf_blocks())
     }
 
     /// Whether there is a mapping table.
@@ -99,7 +104,19 @@ impl Description {
     ///
     /// [`Options::leaves`](crate::Options::leaves) is its size.
     pub const fn has_directory(&self) -> bool {
-        matches!(self.updates, UpdateScheme::Leaves)
+        matches!(self.updates, UpdateScheme::Leaves) || self.has_leaf_blocks()
+    }
+
+    /// Whether a leaf is a block, with a log of changes behind its records.
+    pub const fn has_leaf_blocks(&self) -> bool {
+        matches!(self.updates, UpdateScheme::LeafBlocks)
+    }
+
+    /// Whether pages that the ECC found weak are written elsewhere.
+    ///
+    /// A chip of which parts of pages are programmed has seldom an ECC.
+    pub const fn refreshes(&self) -> bool {
+        !self.has_leaf_blocks()
     }
 
     /// Whether nodes are changed in RAM.
@@ -138,7 +155,7 @@ impl Description {
 
     /// Whether [`Options::rebalances`](crate::Options::rebalances) can be set.
     pub const fn has_rebalancing(&self) -> bool {
-        !self.collects() && cfg!(feature = "paper-modes")
+        self.replaces() && cfg!(feature = "paper-modes")
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) use dimensions::Dimensions;
 pub use frames::Frames;
 pub use label::Label;
 pub use read::{LOOKS, LOST_MAX};
-pub use survey::{Age, END, Newest, Survey};
+pub use survey::{Age, END, Newest, Survey, check_medium};
 pub use weak::WEAK_MAX;
 
 use open::Open;

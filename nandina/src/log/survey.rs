@@ -239,21 +239,23 @@ impl<F: Flash> Log<'_, F> {
 
     /// The error for a medium with other settings than those of the log.
     pub fn check_medium<E>(&self, found: &Medium) -> Result<(), OpenError<E>> {
-        let expected = &self.medium;
-        let settings = [
-            (SYSTEM_NUMBER, u32::from(found.system), u32::from(expected.system)),
-            ("key size", found.key_bytes.into(), expected.key_bytes.into()),
-            ("value size", found.value_bytes.into(), expected.value_bytes.into()),
-            ("block count", found.blocks, expected.blocks),
-            ("checkpoints", found.checkpoints.into(), expected.checkpoints.into()),
-            ("atomic replacement", found.atomic.into(), expected.atomic.into()),
-            ("pages per block", found.pages_per_block.into(), expected.pages_per_block.into()),
-        ];
-        match settings.into_iter().find(|(_, found, expected)| found != expected) {
-            Some((setting, found, expected)) => {
-                Err(OpenError::Mismatch { setting, found, expected })
-            }
-            None => Ok(()),
-        }
+        check_medium(found, &self.medium)
+    }
+}
+
+/// The error for a medium with other settings than those that are expected.
+pub fn check_medium<E>(found: &Medium, expected: &Medium) -> Result<(), OpenError<E>> {
+    let settings = [
+        (SYSTEM_NUMBER, u32::from(found.system), u32::from(expected.system)),
+        ("key size", found.key_bytes.into(), expected.key_bytes.into()),
+        ("value size", found.value_bytes.into(), expected.value_bytes.into()),
+        ("block count", found.blocks, expected.blocks),
+        ("checkpoints", found.checkpoints.into(), expected.checkpoints.into()),
+        ("atomic replacement", found.atomic.into(), expected.atomic.into()),
+        ("pages per block", found.pages_per_block.into(), expected.pages_per_block.into()),
+    ];
+    match settings.into_iter().find(|(_, found, expected)| found != expected) {
+        Some((setting, found, expected)) => Err(OpenError::Mismatch { setting, found, expected }),
+        None => Ok(()),
     }
 }

@@ -20,6 +20,11 @@ pub enum UpdateScheme {
     ///
     /// There are no inner nodes. Of the leaves of a range the newest counts.
     Leaves,
+    /// A change is appended to the log of a leaf, which is a block.
+    ///
+    /// A directory in RAM leads to it. There are no inner nodes. Of the leaves of a range the
+    /// newest counts.
+    LeafBlocks,
     /// A change is a record in a journal, and nodes are changed in RAM.
     ///
     /// A later commit writes the nodes; it may be that of a mount after a cut. So pages of changes
@@ -28,9 +33,14 @@ pub enum UpdateScheme {
 }
 
 impl UpdateScheme {
-    /// Whether blocks are erased and collected, so that wear and victims are a choice.
+    /// Whether blocks are collected, so that wear and victims are a choice.
     pub const fn collects(self) -> bool {
-        !matches!(self, Self::InPlace)
+        !matches!(self, Self::InPlace | Self::LeafBlocks)
+    }
+
+    /// Whether a changed node replaces itself on its page, so that no block is erased.
+    pub const fn replaces(self) -> bool {
+        matches!(self, Self::InPlace)
     }
 
     /// Whether records are appended to pages that are programmed already.

@@ -137,12 +137,12 @@ impl<'b, F: Flash> Cells<'b, F> {
         Err(Fault::Corrupt { page, reason: Damage::Uncorrectable })
     }
 
-    /// The header of the first page of a sector, of whatever system, if there is one.
+    /// The header of a page, of whatever system, if there is one.
     pub fn foreign_header(
         &mut self,
-        sector: Sector,
+        page: PageNumber,
     ) -> Result<Result<crate::node::PageHeader, crate::node::PageFault>, Fault<F::Error>> {
-        match self.read_whole(self.page(sector, 0)) {
+        match self.read_whole(page) {
             Ok(()) => {}
             Err(Fault::Corrupt { .. }) => return Ok(Err(crate::node::PageFault::Unreadable)),
             Err(fault) => return Err(fault),

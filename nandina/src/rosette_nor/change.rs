@@ -2,12 +2,12 @@
 
 use super::directory::Leaf;
 use super::form::{GROUP, GROUP_BYTES, RECORD_MAX, TAG_BYTES};
-use super::leaves::SectorLeaves;
+use super::leaves::{SectorLeaves, lacks_room};
 use super::merge::Pending;
 use super::slot::{self, Kind};
 use crate::engine::{Inserted, Removed};
 use crate::error::{Damage, Fault};
-use crate::flash::Flash;
+use crate::flash::{Flash, FlashError};
 
 /// Slots left in a log from which on a sector is erased ahead of need.
 const SLOTS_LEFT: usize = 4;
@@ -17,6 +17,17 @@ const READY_MIN: usize = 2;
 
 /// How often a change is tried on other sectors, if the chip rejects it.
 pub const TRIES: u32 = 8;
+
+/// Which fault is reported of the first one and that of the last attempt.
+///
+/// It is the first one, unless the device gave up later, or too many sectors are bad.
+fn worse<E: FlashError>(first: Option<Fault<E>>, last: Fault<E>) -> Fault<E> {
+    match last {
+        Fault::Device(_) if !last.rejects_writes() => last,
+        Fault::WornOut { .. } => last,
+        _ => first.unwrap_or(last),
+    }
+}
 
 impl<F: Flash> SectorLeaves<'_, F> {
     /// Inserts a record or replaces a value.
@@ -40,27 +51,28 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let mut was_there = None;
         for _ in 0..TRIES {
             if let Err(fault) = self.mount_to_change() {
-                return Err(first.unwrap_or(fault));
+                return Err(worse(first, fault));
             }
             let fault = match self.change(change, &mut was_there) {
                 Ok(was_there) => return Ok(was_there),
                 Err(fault) => fault,
             };
-            if matches!(fault, Fault::NoRoom { .. }) && self.state.is_in_doubt() {
+            if lacks_room(&fault) && self.state.is_in_doubt() {
                 // One of two leaves was written, and then no sector was left.
                 self.mount()?;
                 if self.is_made(change)? {
                     return Ok(was_there.unwrap_or_default());
                 }
-                return Err(first.unwrap_or(fault));
+                return Err(worse(first, fault));
             }
             let failed = self.cells.take_failed().filter(|_| self.state.is_in_doubt());
             let rejects = fault.rejects_writes();
             first.get_or_insert(fault);
             match failed {
                 Some(sector) if rejects => {
-                    if self.mount_to_change().and_then(|()| self.evacuate(sector)).is_err() {
-                        break;
+                    let moved = self.mount_to_change().and_then(|()| self.evacuate(sector));
+                    if let Err(fault) = moved {
+                        return Err(worse(first, fault));
                     }
                 }
                 _ => break,
@@ -139,7 +151,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         self.state.doubt();
         let joined = self.join_some(self.form.capacity() * 15 / 16)?;
         self.state.trust();
-        if joined { Ok(()) } else { Err(Fault::NoRoom { limit_pages: self.leaves_max as u32 }) }
+        if joined { Ok(()) } else { Err(self.no_room()) }
     }
 
     /// A session begins with its first change: the last one no longer counts as ended.
@@ -191,7 +203,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let by_use = 2 * self.state.written() as usize;
         let wanted = if slots_left < SLOTS_LEFT { by_use.max(READY_MIN) } else { by_use };
         self.state.doubt();
-        self.refill(wanted)?;
+        if !self.refill(wanted)? {
+            self.level_wear()?;
+        }
         self.state.trust();
         Ok(())
     }

@@ -6,14 +6,19 @@
 
 use super::cells::Sector;
 use super::directory::Leaf;
-use super::form::ENDS_BYTES;
+use super::form::{COMMIT_BYTES, ENDS_BYTES};
 use super::head;
 use super::leaves::SectorLeaves;
 use super::pool::Use;
 use crate::engine::KEY_BYTES_MAX;
 use crate::error::{Fault, OpenError};
-use crate::flash::Flash;
-use crate::node::PageFault;
+use crate::flash::{Flash, PageNumber};
+use crate::log::check_medium;
+use crate::log::checkpoint::ANCHORS;
+use crate::node::{Medium, PageFault};
+
+/// A page that holds no head of a leaf, but may hold the root of another system.
+const SECOND_PAGE: PageNumber = PageNumber(1);
 
 /// Numbers between those of an index of other settings and the new one.
 const FOREIGN_GAP: u64 = 1 << 20;
@@ -69,16 +74,20 @@ impl<F: Flash> SectorLeaves<'_, F> {
     }
 
     /// Looks at a chip whose index, if it has one, cannot be opened.
+    ///
+    /// If anchors lead to checkpoints of that index, they are erased: its mount would not look at
+    /// other blocks.
     fn survey(&mut self) -> Result<(), Fault<F::Error>> {
         let _ = self.cells.take_failed();
         self.directory.clear();
         self.pool.clear();
         let (mut highest, mut identity, mut newest) = (0, 0, None);
+        let mut has_anchors = false;
         for sector in 0..self.sectors as Sector {
             if self.cells.is_bad(sector)? {
                 self.pool.set(sector, Use::Bad);
             }
-            let header = self.cells.foreign_header(sector)?;
+            let header = self.cells.foreign_header(self.cells.page(sector, 0))?;
             if header.as_ref().is_ok_and(|header| header.sequence >= head::SEQUENCE_END / 2)
                 && self.pool.state(sector) != Use::Bad
             {
@@ -92,6 +101,19 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 newest = Some(header.sequence);
                 (highest, identity) = (header.sequence + FOREIGN_GAP, header.identity);
                 self.pool.set_turn(sector);
+                let medium = self.cells.foreign_medium();
+                has_anchors = medium.checkpoints && !medium.replaced;
+            }
+        }
+        if self.cells.flash().capabilities().rewrite {
+            // A system that replaces pages has its root in the first one: the first leaf goes there.
+            self.pool.set_turn((self.sectors - 1) as Sector);
+        }
+        if has_anchors && cfg!(feature = "other-systems") {
+            for anchor in ANCHORS {
+                if self.pool.state(anchor.0 as Sector) == Use::Free {
+                    self.erase(anchor.0 as Sector)?;
+                }
             }
         }
         self.state.note_sequence(highest);
@@ -104,10 +126,11 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Nothing is written where the newest index is another one.
     pub(super) fn find(&mut self) -> Result<(), OpenError<F::Error>> {
         match self.look_at_all() {
-            Ok(()) if self.state.has_foreign() => {
+            Ok(()) if self.state.has_foreign() || self.has_other_root()? => {
                 if let Some(other) = self.identify()? {
                     return Err(other);
                 }
+                self.erase_cut_format()?;
             }
             Ok(()) => {}
             Err(Fault::Corrupt { page, reason }) => {
@@ -124,13 +147,23 @@ impl<F: Flash> SectorLeaves<'_, F> {
     fn identify(&mut self) -> Result<Option<OpenError<F::Error>>, Fault<F::Error>> {
         let (mut is_blank, mut version, mut newest) = (true, None, None);
         let mut found = None;
-        for sector in 0..self.sectors as Sector {
-            match self.cells.foreign_header(sector)? {
+        let heads = self.sectors as u32 + u32::from(self.has_other_root()?);
+        for number in 0..heads {
+            // Behind the first pages of all sectors the second page of the first one.
+            let (sector, page) = match number as usize == self.sectors {
+                true => (0, SECOND_PAGE),
+                false => (number as Sector, self.cells.page(number as Sector, 0)),
+            };
+            match self.cells.foreign_header(page)? {
                 Ok(header) => {
                     is_blank = false;
+                    let medium = self.cells.foreign_medium();
+                    if self.is_of_cut_format(sector, &medium)? {
+                        continue;
+                    }
                     if newest.is_none_or(|newest| newest < header.sequence) {
                         newest = Some(header.sequence);
-                        found = Some(self.cells.foreign_medium());
+                        found = Some(medium);
                     }
                 }
                 Err(PageFault::Erased) => {}
@@ -145,16 +178,50 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 None => OpenError::NotNandina,
             }));
         };
-        let expected = self.medium;
-        let settings = [
-            ("system number", found.system.into(), expected.system.into()),
-            ("key_bytes", found.key_bytes.into(), expected.key_bytes.into()),
-            ("value_bytes", found.value_bytes.into(), expected.value_bytes.into()),
-            ("blocks", found.blocks, expected.blocks),
-            ("pages per block", found.pages_per_block.into(), expected.pages_per_block.into()),
-        ];
-        let other = settings.into_iter().find(|(_, found, expected)| found != expected);
-        Ok(other.map(|(setting, found, expected)| OpenError::Mismatch { setting, found, expected }))
+        Ok(check_medium(&found, &self.medium).err())
+    }
+
+    /// Whether the root of a system that replaces pages may be in the second page of the chip.
+    ///
+    /// Such a system replaces one of the first two pages. Cost: a read on a chip that can do that.
+    fn has_other_root(&mut self) -> Result<bool, Fault<F::Error>> {
+        let can_be = self.cells.flash().capabilities().rewrite;
+        Ok(can_be && self.cells.foreign_header(SECOND_PAGE)?.is_ok())
+    }
+
+    /// Whether a leaf of this medium is of a format to other settings that was cut.
+    ///
+    /// Its mark that it was acknowledged is not whole.
+    fn is_of_cut_format(
+        &mut self,
+        sector: Sector,
+        medium: &Medium,
+    ) -> Result<bool, Fault<F::Error>> {
+        if medium.system != self.medium.system || *medium == self.medium {
+            return Ok(false);
+        }
+        let mut firm = [0; COMMIT_BYTES];
+        match self.cells.read(sector, self.form.firm_at(), &mut firm) {
+            Ok(()) => Ok(head::committed(&firm).is_none()),
+            Err(Fault::Corrupt { .. }) => Ok(true),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Erases what a format to other settings has left that was cut.
+    ///
+    /// A later mount could take it for whole.
+    fn erase_cut_format(&mut self) -> Result<(), Fault<F::Error>> {
+        for sector in 0..self.sectors as Sector {
+            let first = self.cells.page(sector, 0);
+            if self.pool.state(sector) == Use::Free && self.cells.foreign_header(first)?.is_ok() {
+                let medium = self.cells.foreign_medium();
+                if self.is_of_cut_format(sector, &medium)? {
+                    self.erase(sector)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Ends the session: the next mount need not settle anything.

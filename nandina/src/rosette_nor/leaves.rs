@@ -18,6 +18,11 @@ use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::node::Medium;
 
+/// Whether a fault is a lack of sectors.
+pub const fn lacks_room<E>(fault: &Fault<E>) -> bool {
+    matches!(fault, Fault::NoRoom { .. } | Fault::WornOut { .. })
+}
+
 /// Groups of fingerprints that are read at once.
 const GROUPS_READ: usize = 4;
 
@@ -46,6 +51,7 @@ impl<'b, F: Flash> SectorLeaves<'b, F> {
         let geometry = flash.geometry();
         let form = Form::new(&geometry, options.key_bytes, options.value_bytes);
         let sizes = Sizes::of(&geometry, &flash.capabilities(), options);
+        let sectors = geometry.blocks.min(options::SECTORS_MAX) as usize;
         let (page, rest) = ram.split_at_mut(sizes.page_bytes);
         let (read, rest) = rest.split_at_mut(sizes.page_bytes);
         let (record, rest) = rest.split_at_mut(form.record_bytes());
@@ -58,15 +64,25 @@ impl<'b, F: Flash> SectorLeaves<'b, F> {
             form,
             medium: options::medium(&geometry, options),
             directory: Directory::new(entries, options.key_bytes),
-            pool: Pool::new(states, geometry.blocks as usize),
+            pool: Pool::new(states, sectors),
             state: Session::UNKNOWN,
             order: Order::new(order),
             page,
             record,
             slot,
-            sectors: geometry.blocks as usize,
+            sectors,
             leaves_max: sizes.leaves,
         }
+    }
+
+    /// The error for a lack of sectors: worn out, or no room.
+    pub(super) fn no_room(&self) -> Fault<F::Error> {
+        let flash = self.cells.flash();
+        let bad_blocks = self.pool.bad();
+        if bad_blocks > flash.capabilities().bad_blocks_max(flash.geometry().blocks) {
+            return Fault::WornOut { bad_blocks };
+        }
+        Fault::NoRoom { limit_pages: self.leaves_max as u32 }
     }
 
     /// Mounts again after an operation that failed half way.

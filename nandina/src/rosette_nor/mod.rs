@@ -56,8 +56,9 @@ use crate::flash::{Capabilities, Flash, Geometry, Needs};
 /// of a log. It needs RAM for each leaf ([`Options::leaves`]), for the keys of one log, and for two
 /// pages. Records have at most 500 bytes.
 ///
-/// It is new. Where sectors fail, and power is cut, and torn bits read differently each time, a
-/// leaf can be lost; with two of the three none was (docs/DESIGN.md, "A leaf that is a sector").
+/// Sectors that fail are marked as bad, and their leaves are written elsewhere. It needs a chip that
+/// keeps such marks if sectors can fail ([`Flash::mark_bad`]). Weak pages are not refreshed: such
+/// chips seldom have an ECC.
 pub struct RosetteNor;
 
 impl System for RosetteNor {
@@ -75,7 +76,7 @@ impl System for RosetteNor {
         },
         buffers_min: 2,
         buffers_default: 2,
-        updates: UpdateScheme::Leaves,
+        updates: UpdateScheme::LeafBlocks,
         ..Description::EMPTY
     };
 

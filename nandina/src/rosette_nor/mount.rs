@@ -24,6 +24,11 @@ pub const TRIES: u32 = 32;
 /// How often a mount looks at all leaves before it finds the medium damaged.
 const MOUNT_LOOKS: u32 = 8;
 
+/// How often the last slot of a log must be seen in a row, so that it counts.
+///
+/// It is few times, because there is such a slot in each leaf.
+const STEADY_LOOKS: u32 = 6;
+
 /// The newest leaf of the chip.
 #[derive(Clone, Copy)]
 struct Newest {
@@ -97,6 +102,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
             self.pool.clear();
             self.state.note_begun(None);
             self.state.note_foreign(false);
+            self.state.note_damaged(None);
             // Leaves of an older identity were listed, or were too many.
             let mut is_mixed = false;
             let mut leaves = 0;
@@ -198,14 +204,19 @@ impl<F: Flash> SectorLeaves<'_, F> {
             let at = self.form.head_at() + self.form.head_bytes() + MAGIC_AT;
             match self.cells.read(sector, at, &mut bytes) {
                 Ok(()) => {}
-                Err(Fault::Corrupt { .. }) => return Ok(None),
+                Err(Fault::Corrupt { page, .. }) => {
+                    self.state.note_damaged(Some(page));
+                    return Ok(None);
+                }
                 Err(fault) => return Err(fault),
             }
             if !PageLayout::begins_header(bytes) {
                 return Ok(None);
             }
         }
+        let first = self.cells.page(sector, 0);
         if !self.cells.read_tail(sector, tail)? {
+            self.state.note_damaged(Some(first));
             return Ok(None);
         }
         let cells = &mut self.cells;
@@ -214,13 +225,17 @@ impl<F: Flash> SectorLeaves<'_, F> {
             let header = &tail[self.form.head_bytes() + MAGIC_AT..][..MAGIC_BYTES];
             if PageLayout::begins_header([header[0], header[1], header[2], header[3]]) {
                 self.state.note_foreign(true);
+                self.state.note_damaged(Some(first));
             }
             return Ok(None);
         };
         let mut commit = [0; COMMIT_BYTES];
         match self.cells.read(sector, self.form.marks_at(), &mut commit) {
             Ok(()) => {}
-            Err(Fault::Corrupt { .. }) => return Ok(None),
+            Err(Fault::Corrupt { page, .. }) => {
+                self.state.note_damaged(Some(page));
+                return Ok(None);
+            }
             Err(fault) => return Err(fault),
         }
         // One that was not committed has a number all the same.
@@ -230,6 +245,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let is_committed = head::committed(&commit).is_some();
         if !is_committed && commit != [0; COMMIT_BYTES] {
             self.state.note_begun(Some(sector));
+            self.state.note_damaged(Some(self.cells.page(sector, self.form.marks_at())));
         }
         Ok((fits && is_committed).then_some(head))
     }
@@ -244,8 +260,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
         loop {
             let has_owner = rank < self.directory.len() && self.directory.low(rank) == expected;
             if !has_owner {
-                let sector = if rank > 0 { self.directory.leaf(rank - 1).sector } else { 0 };
-                return Err(self.cells.damage(sector, 0, Damage::NoOwner));
+                let before = if rank > 0 { self.directory.leaf(rank - 1).sector } else { 0 };
+                let page = self.state.damaged().unwrap_or(self.cells.page(before, 0));
+                return Err(Fault::Corrupt { page, reason: Damage::NoOwner });
             }
             // Of those that begin here the newest owns.
             let mut sequence = self.read_owner(rank, &mut tail)?;
@@ -329,7 +346,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         // What is torn or killed at the end does not count.
         let mut last = None;
         while is_untouched && used > 0 {
-            last = self.seen_once(&leaf, used - 1)?;
+            last = self.seen_steadily(&leaf, used - 1)?;
             if last.is_some() {
                 break;
             }
@@ -375,12 +392,23 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(slot::is_blank(slot::tag(&tag)))
     }
 
-    fn seen_once(&mut self, leaf: &Leaf, number: usize) -> Result<Option<Kind>, Fault<F::Error>> {
+    /// What a slot does, if it is whole whenever it is looked at.
+    ///
+    /// So a mount that can write nothing shows no slot that a later one may not see.
+    fn seen_steadily(
+        &mut self,
+        leaf: &Leaf,
+        number: usize,
+    ) -> Result<Option<Kind>, Fault<F::Error>> {
         let log = self.log_of(leaf);
-        Ok(match self.read_slot(leaf.sector, &log, number)? {
-            State::Whole(kind) => Some(kind),
-            _ => None,
-        })
+        let mut seen = None;
+        for _ in 0..STEADY_LOOKS {
+            match self.read_slot(leaf.sector, &log, number)? {
+                State::Whole(kind) => seen = Some(kind),
+                _ => return Ok(None),
+            }
+        }
+        Ok(seen)
     }
 
     /// The records of a leaf, by its last whole group and the tags behind that.

@@ -7,7 +7,7 @@ use super::cells::Sector;
 use super::directory::Leaf;
 use super::form::COMMIT_BYTES;
 use super::head::{self, TAIL_MAX};
-use super::leaves::SectorLeaves;
+use super::leaves::{SectorLeaves, lacks_room};
 use super::mount::TRIES;
 use super::pool::Use;
 use crate::error::Fault;
@@ -37,8 +37,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
             let failed = self.cells.take_failed();
             let goes_on = match fault {
                 // What was written may be the newest leaf now, and not settled. The rest can wait.
-                Fault::NoRoom { .. } | Fault::Corrupt { .. } if is_settled => true,
-                Fault::NoRoom { .. } => false,
+                ref fault if lacks_room(fault) => is_settled,
+                Fault::Corrupt { .. } if is_settled => true,
                 ref fault if fault.rejects_writes() && failed.is_some() => {
                     rejections += 1;
                     rejections < REJECTIONS_MAX
@@ -74,6 +74,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
 
     /// Settles the leaf whose write was cut: the newest one, or one behind it.
     ///
+    /// A leaf whose head was cut needs nothing: without its commit, which comes later, it never
+    /// counts, and its sector is erased before it is used.
+    ///
     /// Cost: at most two erases. If the newest leaf may be torn, it is written again; also if it is
     /// `worn`: the chip rejects what is programmed there.
     fn settle_newest(&mut self, worn: bool) -> Result<(), Fault<F::Error>> {
@@ -106,13 +109,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         }
         // It may be torn itself; that its program was begun is enough.
         self.cells.let_fall(newest, self.form.firm_at(), &firm)?;
-        self.begin_session()?;
-        match self.pool.next() {
-            // The one that was begun may be it.
-            Some(sector) if self.pool.state(sector) == Use::Clean => Ok(()),
-            Some(sector) if !self.is_buried(sector)? => self.erase(sector),
-            _ => Ok(()),
-        }
+        self.begin_session()
     }
 
     /// Buries the leaves that own no keys: a cut came before their burial.
@@ -193,7 +190,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 self.pool.set(sector, Use::Live);
             }
             let Some(to) = to else {
-                return Err(Fault::NoRoom { limit_pages: self.leaves_max as u32 });
+                return Err(self.no_room());
             };
             if self.pool.state(to) == Use::Live {
                 self.pool.set(to, Use::Free);

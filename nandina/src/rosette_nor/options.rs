@@ -37,8 +37,8 @@ fn leaves_on(blocks: u32, bad_blocks: u32) -> usize {
     blocks.min(SECTORS_MAX).saturating_sub(SECTORS_BESIDE + bad_blocks) as usize
 }
 
-/// The most sectors: their numbers have two bytes.
-const SECTORS_MAX: u32 = 1 << 16;
+/// The most sectors: their numbers have two bytes. Blocks behind them are not used.
+pub const SECTORS_MAX: u32 = 1 << 16;
 
 impl Sizes {
     pub fn of(geometry: &Geometry, capabilities: &Capabilities, options: &Options) -> Self {
@@ -107,10 +107,8 @@ pub fn check<E>(
     }
     let form = Form::new(geometry, options.key_bytes, options.value_bytes);
     let record_bytes = form.record_bytes();
-    if form.layout.area_bytes() < form.head_bytes() {
-        return Err(OpenError::BadOption { reason: BadOption::PageBytes });
-    }
-    if record_bytes > RECORD_MAX || form.capacity() < 2 {
+    let has_head = form.layout.area_bytes() >= form.head_bytes();
+    if !has_head || record_bytes > RECORD_MAX || form.capacity() < 2 {
         let leaf_bytes = form.sector_bytes();
         return Err(OpenError::RecordTooLarge { record_bytes, leaf_bytes });
     }
@@ -141,15 +139,15 @@ fn refused(geometry: &Geometry, options: &Options) -> Option<BadOption> {
     if options.value_bytes > u16::MAX.into() {
         return Some(BadOption::ValueBytes);
     }
-    // Both buffers for pages are always there.
-    if options.page_buffers.is_some_and(|buffers| buffers != 2) {
+    // Both buffers for pages are always there; more are not used.
+    if options.page_buffers.is_some_and(|buffers| buffers < 2) {
         return Some(BadOption::PageBuffers);
     }
     if let Some(reason) = unusable(geometry) {
         return Some(reason);
     }
-    if geometry.blocks > SECTORS_MAX {
-        return Some(BadOption::Blocks);
+    if options.validity == LivenessTracking::Searched {
+        return Some(BadOption::NotSearched);
     }
     if let Some(reason) = path_options(options) {
         return Some(reason);
@@ -157,8 +155,7 @@ fn refused(geometry: &Geometry, options: &Options) -> Option<BadOption> {
     let paper_modes = matches!(options.victims, GcPolicy::Tracked(_))
         || options.moves != RelocationMode::Together
         || options.folds != Folds::Share
-        || options.keep_pages.is_some()
-        || options.validity == LivenessTracking::Searched;
+        || options.keep_pages.is_some();
     if !cfg!(feature = "paper-modes") && paper_modes {
         return Some(BadOption::PaperModesNotBuilt);
     }

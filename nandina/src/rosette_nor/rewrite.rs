@@ -15,6 +15,12 @@ use crate::engine::KEY_BYTES_MAX;
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 
+/// A leaf is moved for wear alone if others were erased this much more often.
+const WEAR_GAP: u32 = 3;
+
+/// And by this part of the most erases of all sectors: later few moves suffice.
+const WEAR_GAP_PART: u32 = 16;
+
 /// The most leaves into which one is divided at once.
 pub const PIECES_MAX: usize = 16;
 
@@ -261,7 +267,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         }
         match self.sharing(rank, live) {
             Some(lower) => self.write_two(lower, 2, pending),
-            None => Err(Fault::NoRoom { limit_pages: self.leaves_max as u32 }),
+            None => Err(self.no_room()),
         }
     }
 
@@ -274,6 +280,10 @@ impl<F: Flash> SectorLeaves<'_, F> {
         change: Pending<'_>,
     ) -> Result<bool, Fault<F::Error>> {
         if self.directory.len() >= self.leaves_max {
+            return Ok(false);
+        }
+        if self.directory.leaf(rank).live == 0 {
+            // The new leaf could begin with the key with which this one begins.
             return Ok(false);
         }
         let span = self.span(rank)?;
@@ -312,7 +322,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// The records that a leaf should have, if as many leaves as allowed share all.
     fn ideal(&self) -> usize {
         let records = self.state.records() as usize;
-        (records * 11 / (10 * self.leaves_max)).clamp(IDEAL_MIN, self.form.capacity().max(1))
+        let most = self.form.capacity().max(1);
+        (records * 11 / (10 * self.leaves_max)).clamp(IDEAL_MIN.min(most), most)
     }
 
     /// The lower of two neighbours that have at most this many records.
@@ -351,6 +362,28 @@ impl<F: Flash> SectorLeaves<'_, F> {
             }
         }
         Ok(false)
+    }
+
+    /// Moves a leaf whose sector was erased much less often than others: its data is cold.
+    ///
+    /// One sector is looked at for each leaf that was written. Cost: a read, and seldom that of a
+    /// leaf that is written again, without an erase.
+    pub(super) fn level_wear(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.pool.ready() < 2 {
+            return Ok(());
+        }
+        let Some(sector) = self.state.next_to_level(self.sectors) else { return Ok(()) };
+        let mut ranks = 0..self.directory.len();
+        let rank = ranks.find(|&rank| self.directory.leaf(rank).sector == sector);
+        let (Some(rank), most) = (rank, self.state.erases()) else { return Ok(()) };
+        let Some(head) = self.read_leaf(sector, &mut [0; head::TAIL_MAX])? else { return Ok(()) };
+        if head.erases + WEAR_GAP + most / WEAR_GAP_PART > most {
+            return Ok(());
+        }
+        self.touch(rank)?;
+        self.write_again(rank..rank + 1, 1, None)?;
+        self.state.set_records(self.directory.records());
+        Ok(())
     }
 
     /// Erases a sector unless this many are ready. Returns whether it did.

@@ -8,7 +8,7 @@ use core::cmp::Ordering;
 use core::ops::Bound;
 
 use super::change::TRIES;
-use super::leaves::SectorLeaves;
+use super::leaves::{SectorLeaves, lacks_room};
 use super::merge::{Item, Place, Span};
 use crate::engine::{Cursor, KEY_BYTES_MAX, Record};
 use crate::error::Fault;
@@ -164,7 +164,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 break;
             }
             match self.touch(rank) {
-                Err(fault) if fault.rejects_writes() || matches!(fault, Fault::NoRoom { .. }) => {
+                Err(fault) if fault.rejects_writes() || lacks_room(&fault) => {
                     let failed = self.cells.take_failed();
                     self.mount()?;
                     let is_elsewhere = match failed {

@@ -3,6 +3,7 @@
 //! Nothing is read or written here.
 
 use super::cells::Sector;
+use crate::flash::PageNumber;
 
 /// The counts of an index, and how far RAM can be trusted.
 pub struct State {
@@ -20,6 +21,8 @@ pub struct State {
     begun: Option<Sector>,
     /// A mount saw pages of another index.
     foreign: bool,
+    /// A page that a mount could not read, or that is no whole head of a leaf.
+    damaged: Option<PageNumber>,
     /// Leaves that a mount saw, with those that own no keys.
     found: usize,
     identity: u32,
@@ -33,6 +36,10 @@ pub struct State {
     collected: u32,
     /// Where the search for two leaves to merge continues.
     sparse: usize,
+    /// The sector behind which the search for cold data continues.
+    hand: Sector,
+    /// Leaves written since the mount when the hand moved last.
+    hand_moved: u32,
 }
 
 impl State {
@@ -45,6 +52,7 @@ impl State {
         newest: 0,
         begun: None,
         foreign: false,
+        damaged: None,
         found: 0,
         identity: 0,
         sequence: 0,
@@ -53,6 +61,8 @@ impl State {
         erases: 0,
         collected: 0,
         sparse: 0,
+        hand: 0,
+        hand_moved: 0,
     };
 
     pub const fn is_in_doubt(&self) -> bool {
@@ -86,6 +96,7 @@ impl State {
         self.session = session;
         self.ended = ended;
         self.written = 0;
+        (self.hand, self.hand_moved) = (newest, 0);
     }
 
     /// Whether the last session ended by a close, and this one has written nothing.
@@ -132,6 +143,16 @@ impl State {
     /// A mount saw pages of another index, or it begins and saw none.
     pub const fn note_foreign(&mut self, foreign: bool) {
         self.foreign = foreign;
+    }
+
+    /// A page that a mount could not read, or that is no whole head of a leaf.
+    pub const fn damaged(&self) -> Option<PageNumber> {
+        self.damaged
+    }
+
+    /// A mount saw such a page, or it begins and saw none.
+    pub const fn note_damaged(&mut self, page: Option<PageNumber>) {
+        self.damaged = page;
     }
 
     /// Leaves that a mount saw and that are not buried, with those that own no keys.
@@ -219,5 +240,17 @@ impl State {
     /// The search for two leaves to merge ended here.
     pub const fn note_sparse(&mut self, rank: usize) {
         self.sparse = rank;
+    }
+
+    /// The next of all sectors that may have cold data.
+    ///
+    /// There is one for each leaf that was written.
+    pub const fn next_to_level(&mut self, sectors: usize) -> Option<Sector> {
+        if self.hand_moved == self.written {
+            return None;
+        }
+        self.hand_moved = self.written;
+        self.hand = ((self.hand as usize + 1) % sectors) as Sector;
+        Some(self.hand)
     }
 }

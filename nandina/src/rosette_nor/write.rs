@@ -223,7 +223,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     fn take_sector(&mut self) -> Result<Sector, Fault<F::Error>> {
         loop {
             let Some(sector) = self.pool.next() else {
-                return Err(Fault::NoRoom { limit_pages: self.leaves_max as u32 });
+                return Err(self.no_room());
             };
             if self.pool.state(sector) == Use::Clean {
                 return Ok(sector);
@@ -237,7 +237,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Cost: an erase and a read.
     pub(super) fn erase(&mut self, sector: Sector) -> Result<(), Fault<F::Error>> {
         let mut tail = [0; head::TAIL_MAX];
-        let mut erases = self.state.erases();
+        // If the count cannot be read: a sector that was never used, or a torn one.
+        let mut erases = self.state.erases().max(1);
         if self.cells.read_tail(sector, &mut tail)? {
             let cells = &mut self.cells;
             let sum = &mut |pieces: &[&[u8]]| cells.checksum(pieces);
@@ -261,7 +262,11 @@ impl<F: Flash> SectorLeaves<'_, F> {
     pub(super) fn give_up(&mut self, sector: Sector) -> Result<(), Fault<F::Error>> {
         let _ = self.cells.take_failed();
         self.pool.set(sector, Use::Bad);
-        self.cells.mark_bad(sector)
+        match self.cells.mark_bad(sector) {
+            // RAM knows it until the next mount.
+            Err(fault) if fault.rejects_writes() => Ok(()),
+            marked => marked,
+        }
     }
 
     /// Marks a leaf as replaced, and its sector as free.
@@ -271,23 +276,6 @@ impl<F: Flash> SectorLeaves<'_, F> {
         self.pool.set(sector, Use::Free);
         let (at, bytes) = self.buried();
         self.cells.let_fall(sector, at, &[0; 8][..bytes])
-    }
-
-    /// Whether a sector holds a leaf that was replaced, and so no other one.
-    pub(super) fn is_buried(&mut self, sector: Sector) -> Result<bool, Fault<F::Error>> {
-        let mut tail = [0; head::TAIL_MAX];
-        if !self.cells.read_tail(sector, &mut tail)? {
-            return Ok(false);
-        }
-        let cells = &mut self.cells;
-        let sum = &mut |pieces: &[&[u8]]| cells.checksum(pieces);
-        if head::read(&self.form, &tail, &self.medium, sum).is_none() {
-            return Ok(false);
-        }
-        let (at, bytes) = self.buried();
-        let mut mark = [0xFF; 8];
-        self.cells.read(sector, at, &mut mark[..bytes])?;
-        Ok(mark[..bytes].iter().all(|&byte| byte == 0))
     }
 
     /// What is 0 in a leaf that was replaced: the magic of its page, or its commit.

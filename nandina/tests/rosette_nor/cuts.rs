@@ -269,5 +269,6 @@ fn a_mount_erases_no_sector_twice() {
             }
         }
     }
-    assert!(erases > 500, "only {erases} erases");
+    // Only a leaf that was begun costs an erase.
+    assert!(erases > 80, "only {erases} erases");
 }

@@ -95,7 +95,7 @@ fn blank_foreign_and_other_media_are_told_apart() {
     let error = open(&mut chip, Options::new(4, 13));
     let is_other = matches!(
         error,
-        Some(OpenError::Mismatch { setting: "value_bytes", found: 12, expected: 13 })
+        Some(OpenError::Mismatch { setting: "value size", found: 12, expected: 13 })
     );
     assert!(is_other, "{error:?}");
     assert!(open(&mut chip, OPTIONS).is_none());

@@ -11,7 +11,7 @@ use crate::flash::{BlockNumber, Flash};
 use crate::log::{Label, Log, Source};
 
 /// The anchors: blocks that record where the checkpoints are.
-pub(super) const ANCHORS: [BlockNumber; 2] = [BlockNumber(0), BlockNumber(1)];
+pub const ANCHORS: [BlockNumber; 2] = [BlockNumber(0), BlockNumber(1)];
 
 /// What is known of the anchors on the chip.
 #[derive(Clone, Copy)]

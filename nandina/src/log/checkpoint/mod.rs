@@ -28,8 +28,8 @@ mod page;
 mod size;
 mod stream;
 
-pub use anchors::erase_anchors;
-use anchors::{ANCHORS, Anchors, program_area};
+pub use anchors::{ANCHORS, erase_anchors};
+use anchors::{Anchors, program_area};
 use area::Area;
 pub use area::{AREA_MAX, area_blocks, erases_max};
 pub use find::read_owned;
