@@ -132,7 +132,7 @@ fn a_file_is_compared_and_equal_keys_are_kept_or_replaced() {
 fn mistakes_get_one_line_and_exit_code_2() {
     assert_eq!(
         mistake(&["compare", "--systems", "mu,b-tree"]),
-        "there is no system 'b-tree': choose from wandering, mu, btree, vm, vm-ow, wpcb, rosette, tnc, mu-star"
+        "there is no system 'b-tree': choose from wandering, mu, btree, vm, vm-ow, wpcb, rosette, rosette-nor, tnc, mu-star"
     );
     assert_eq!(
         mistake(&["compare", "--device", "floppy"]),

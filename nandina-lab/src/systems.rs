@@ -12,14 +12,18 @@ pub use leaf_pairs::LeafPairs;
 
 use nandina::System;
 use nandina::flash::Profile;
-use nandina::store::{BTree, Description, Mu, MuStar, Rosette, Tnc, Vm, VmOw, Wandering, Wpcb};
+use nandina::store::{
+    BTree, Description, Mu, MuStar, Rosette, RosetteNor, Tnc, Vm, VmOw, Wandering, Wpcb,
+};
 
 use crate::layer::{Layer, TransitBuffer};
 
 #[cfg(not(feature = "example-store"))]
-nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, Tnc, MuStar];
+nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, RosetteNor, Tnc, MuStar];
 #[cfg(feature = "example-store")]
-nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, Tnc, MuStar, LeafPairs];
+nandina::registry![
+    Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, RosetteNor, Tnc, MuStar, LeafPairs
+];
 
 /// Whether a system is a store of one's own, and none of the library.
 pub fn is_own(system: &Description) -> bool {

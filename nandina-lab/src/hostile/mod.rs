@@ -266,7 +266,7 @@ impl Use<'_> {
                         checkpoints: image != Image::Plain,
                         appended: S::DESCRIPTION.appends(),
                         atomic: S::DESCRIPTION.needs.atomic_rewrite,
-                        replaced: image != Image::Plain && !S::DESCRIPTION.collects(),
+                        replaced: image != Image::Plain && S::DESCRIPTION.replaces(),
                     };
                     layout.seal(&mut frame, &medium, &header);
                 }

@@ -66,7 +66,7 @@ impl Pages {
     fn find_session(&mut self) -> Result<(), LabError> {
         let is_session = |header: &Header| {
             (header.begins_session() || header.ends_session())
-                && reader_of(header.medium.system).is_some_and(|reader| !reader.system.collects())
+                && reader_of(header.medium.system).is_some_and(|reader| reader.system.replaces())
         };
         let sessions = self.readable().filter(|(_, header)| is_session(header));
         let newest = sessions.max_by_key(|(_, header)| header.sequence);
@@ -81,7 +81,7 @@ impl Pages {
     pub fn counts(&self, header: &Header) -> bool {
         let (gaps, session) = &self.gaps;
         let in_place =
-            reader_of(header.medium.system).is_some_and(|reader| !reader.system.collects());
+            reader_of(header.medium.system).is_some_and(|reader| reader.system.replaces());
         !in_place || gaps.let_count(header, *session)
     }
 

@@ -255,7 +255,7 @@ impl Walker<'_> {
 
     /// The page that holds the node that `pointer` refers to.
     fn place_of(&self, pointer: u32, reader: Reader) -> u32 {
-        if !reader.system.collects() && !self.root.medium.atomic {
+        if reader.system.replaces() && !self.root.medium.atomic {
             let twins = [pointer & !1, pointer | 1];
             return twins.into_iter().max_by_key(|&page| self.sequence(page)).unwrap_or(pointer);
         }

@@ -470,7 +470,7 @@ pub(super) fn uncut<S: System, D: Ground>(device: D, run: CutRun) -> Result<(u64
     if let Some(work) = runner.done.ftl {
         let Statistics { moved, erases, .. } = work.statistics;
         // A system that writes blocks in order leaves an FTL nothing to move.
-        if erases == 0 || (!S::DESCRIPTION.collects() && moved == 0) {
+        if erases == 0 || (S::DESCRIPTION.replaces() && moved == 0) {
             return Err(format!(
                 "the run is too tame: the FTL moved {moved} pages, {erases} erases"
             ));

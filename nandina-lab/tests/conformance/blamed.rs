@@ -30,7 +30,7 @@ impl Blamed {
             let mut frame = [&*main, &spare[..HEADER_BYTES]].concat();
             match (self.0, layout.open(&frame)) {
                 (Harm::Checksum, _) => spare[8] ^= 1,
-                (Harm::Count, Ok(header)) if header.lowest > 0 && !S::DESCRIPTION.appends() => {
+                (Harm::Count, Ok(header)) if header.lowest > 0 && has_count::<S>() => {
                     let extent = extent_in::<S>(&layout, &frame, header.lowest, height);
                     frame[extent.start..extent.start + 2].fill(0xFF);
                     layout.reseal(&mut frame, &header);
@@ -110,11 +110,16 @@ impl Blamed {
     }
 }
 
+/// Whether the number of records in a node is covered by the checksum of its page alone.
+const fn has_count<S: System>() -> bool {
+    !S::DESCRIPTION.appends() && !S::DESCRIPTION.has_leaf_blocks()
+}
+
 /// Whether an error may name `page` if `damaged` is damaged.
 ///
 /// Of a logical page that is kept twice, both copies are unreadable.
 fn is_blamed<S: System>(page: PageNumber, damaged: PageNumber) -> Outcome {
-    let is_twin = !S::DESCRIPTION.collects() && page.0 / 2 == damaged.0 / 2;
+    let is_twin = S::DESCRIPTION.replaces() && page.0 / 2 == damaged.0 / 2;
     if page == damaged || is_twin { Ok(()) } else { Err(format!("{page} is blamed")) }
 }
 
@@ -136,7 +141,7 @@ impl Check for Blamed {
         for damaged in (0..case.profile.geometry.pages()).map(PageNumber) {
             let mut chip = image.clone();
             let mut is_harmed = self.damage::<S>(&mut chip, damaged, height);
-            if !S::DESCRIPTION.collects() {
+            if S::DESCRIPTION.replaces() {
                 // Damage both copies of a logical page, as one of them would be enough to read it.
                 is_harmed |= self.damage::<S>(&mut chip, PageNumber(damaged.0 ^ 1), height);
             }
@@ -170,6 +175,8 @@ impl Check for Blamed {
         // Where the newest page of a range is lost, an older one is read: the mount flags that.
         let counts_newest = S::DESCRIPTION.newest_counts();
         let reported = if counts_newest { reads.max(flagged) } else { reads };
+        // Only the first page of a block is damaged where a leaf is one.
+        let reported = if S::DESCRIPTION.has_leaf_blocks() { 4 * opens } else { reported };
         if harmed == 0 || reported > 100 { Ok(()) } else { Err("too few errors".into()) }
     }
 }
@@ -194,7 +201,8 @@ impl Check for BlamedPairs {
         let mut chip = Chip::new(case.profile);
         let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
         // Leaves that take a page nearly alone are few.
-        for number in 0..if nodes_of::<S>().sharing.packs() { 600 } else { 300 } {
+        for number in 0..if S::NODES.is_some_and(|nodes| nodes.sharing.packs()) { 600 } else { 300 }
+        {
             let mut pairs = index.pairs(4).map_err(text)?;
             pairs.insert(&key(number % 30), &key(number)).map_err(text)?;
         }

@@ -276,7 +276,7 @@ fn damage<S: System>(case: &Case) -> Outcome {
             frame.truncate(layout.frame_bytes());
             let found = layout.open(&frame);
             is_of_checkpoints = found.is_ok_and(|header| {
-                let ends = !S::DESCRIPTION.collects() && header.ends_session();
+                let ends = S::DESCRIPTION.replaces() && header.ends_session();
                 header.lowest == 0 || header.is_of_checkpoint() || ends
             });
         });

@@ -170,7 +170,7 @@ struct Unwritable;
 
 impl Check for Unwritable {
     fn concerns(&self, system: &Description) -> bool {
-        system.collects()
+        !system.replaces()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -208,7 +208,7 @@ struct TornFormat;
 
 impl Check for TornFormat {
     fn concerns(&self, system: &Description) -> bool {
-        system.collects()
+        !system.replaces()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -250,7 +250,7 @@ struct TornFormatOfOthers;
 
 impl Check for TornFormatOfOthers {
     fn concerns(&self, system: &Description) -> bool {
-        system.collects()
+        !system.replaces()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

@@ -323,6 +323,10 @@ fn idle_steps_keep_to_a_small_budget_after_cuts() {
 struct Patrols;
 
 impl Check for Patrols {
+    fn concerns(&self, system: &Description) -> bool {
+        system.refreshes()
+    }
+
     fn run<S: System + 'static>(&self) -> Outcome {
         let reads = |ecc| {
             let mut case = Case::new(LONG);

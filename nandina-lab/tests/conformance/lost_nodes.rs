@@ -97,7 +97,7 @@ impl EachNodeLost {
 
 impl Check for EachNodeLost {
     fn concerns(&self, system: &Description) -> bool {
-        !system.collects()
+        system.replaces()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

@@ -3,6 +3,7 @@
 //! The figures of `plan` hold for every work that never has more records, and a cut while two nodes
 //! are merged leaves the previous state or the new one.
 
+use nandina::store::Description;
 use nandina::{Index, Plan, System, plan};
 use nandina_sim::{Chip, Counters, Cut};
 use rand::seq::SliceRandom;
@@ -274,6 +275,11 @@ impl CutMerges {
 }
 
 impl Check for CutMerges {
+    fn concerns(&self, system: &Description) -> bool {
+        // The pages that it cuts between are nodes.
+        !system.has_leaf_blocks()
+    }
+
     fn run<S: System + 'static>(&self) -> Outcome {
         let mut cut_up = 0;
         for (case, keep) in cases().into_iter().zip([7, 5, 9]) {

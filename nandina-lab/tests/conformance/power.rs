@@ -180,6 +180,8 @@ impl Check for CutsWithoutEnd {
             // Most cuts fall into the first few changes; now and then power lasts long enough to
             // refill the reserve, whose search for a victim reads a part of the chip.
             let window = if session % 4 == 0 { 400 } else { 60 };
+            // Of a block, many small parts are read.
+            let window = if S::DESCRIPTION.has_leaf_blocks() { 20 * window } else { window };
             chip.cut_at(mounting::<S>(case, &chip)? + random.random_range(0..window), cut);
             let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram)
                 .map_err(|error| format!("session {session}: {error:?}"))?;

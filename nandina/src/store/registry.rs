@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{BTree, Mu, MuStar, Rosette, Tnc, Vm, VmOw, Wandering, Wpcb};
+use super::{BTree, Mu, MuStar, Rosette, RosetteNor, Tnc, Vm, VmOw, Wandering, Wpcb};
 use crate::engine::System;
 use crate::error::OpenError;
 
@@ -54,7 +54,7 @@ macro_rules! registry {
     };
 }
 
-registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, Tnc, MuStar];
+registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, RosetteNor, Tnc, MuStar];
 
 /// It is here because the message names systems.
 impl<E: fmt::Display> fmt::Display for OpenError<E> {
