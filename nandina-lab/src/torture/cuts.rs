@@ -351,7 +351,7 @@ pub fn cut_everywhere<S: System, D: Ground>(
 }
 
 /// Does the same at a share of the chip operations.
-pub(super) fn cut_shares<S: System, D: Ground>(
+pub fn cut_shares<S: System, D: Ground>(
     device: D,
     run: CutRun,
     mode: Mode,

@@ -35,7 +35,7 @@ mod worn;
 pub use crate::layer::Bus;
 pub use case::{CaseId, CutPoint};
 pub use cut_run::CutRun;
-pub use cuts::{cut_everywhere, cut_once};
+pub use cuts::{cut_everywhere, cut_once, cut_shares};
 use device::parts_of;
 pub use device::{Begun, Device, Ground, Layered, fitted, suited};
 pub use hardships::Hardships;

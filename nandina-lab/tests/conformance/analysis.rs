@@ -7,6 +7,8 @@
 //! 1.44 times (1 / ln 2) over sizes that span a doubling. Its height is the model's for the same
 //! records, or for twice the records a level.
 
+use std::sync::OnceLock;
+
 use nandina::flash::profile::MLC;
 use nandina::node::{PageLayout, Shape};
 use nandina::store::{Mu, Wandering};
@@ -24,10 +26,19 @@ fn entries() -> u32 {
     ENTRY.capacity(layout.area_bytes()) as u32
 }
 
-/// Statistics of a tree at each of `sizes`, which ascend.
+/// Statistics of a tree at each of [`sizes`], which ascend. Each tree is grown once for all checks.
+fn grown<S: System>(once: &'static OnceLock<Vec<Statistics>>) -> &'static [Statistics] {
+    once.get_or_init(|| grow::<S>(&sizes()))
+}
+
+static WANDERING: OnceLock<Vec<Statistics>> = OnceLock::new();
+static MU: OnceLock<Vec<Statistics>> = OnceLock::new();
+
 fn grow<S: System>(sizes: &[u32]) -> Vec<Statistics> {
+    static WORK: OnceLock<Work> = OnceLock::new();
     let most = sizes.iter().copied().max().unwrap();
-    let work = Work::random_rows(most, 4, 4, crate::harness::seed()).unwrap();
+    let seed = crate::harness::seed();
+    let work = WORK.get_or_init(|| Work::random_rows(most, 4, 4, seed).unwrap());
     let options = Options::new(4, 4);
     let profile = MLC.without_pairing();
     let mut ram = vec![0; ram_needed::<S>(&profile.geometry, &options)];
@@ -93,8 +104,8 @@ fn leaves_agree(tree: Tree, sizes: &[u32], leaves: &[u32], modelled: &[u64]) {
 #[test]
 fn wandering_trees_are_as_the_model_says() {
     let sizes = sizes();
-    let grown = grow::<Wandering>(&sizes);
-    heights_agree(Tree::Wandering, &sizes, &grown);
+    let grown = grown::<Wandering>(&WANDERING);
+    heights_agree(Tree::Wandering, &sizes, grown);
     let pages: Vec<u32> = grown.iter().map(|statistics| statistics.valid_pages).collect();
     let modelled: Vec<u64> =
         sizes.iter().map(|&size| wandering_pages(entries(), u64::from(size))).collect();
@@ -108,8 +119,8 @@ fn wandering_trees_are_as_the_model_says() {
 #[test]
 fn mu_trees_are_as_the_model_says() {
     let sizes = sizes();
-    let grown = grow::<Mu>(&sizes);
-    heights_agree(Tree::Mu, &sizes, &grown);
+    let grown = grown::<Mu>(&MU);
+    heights_agree(Tree::Mu, &sizes, grown);
     let pages: Vec<u32> = grown.iter().map(|statistics| statistics.valid_pages).collect();
     let modelled: Vec<u64> =
         sizes.iter().map(|&size| mu_pages(entries(), u64::from(size))).collect();
@@ -118,11 +129,10 @@ fn mu_trees_are_as_the_model_says() {
 
 #[test]
 fn a_mu_tree_takes_about_twice_the_pages_of_a_wandering_one() {
-    let sizes = sizes();
-    let pages = |grown: Vec<Statistics>| -> f64 {
+    let pages = |grown: &[Statistics]| -> f64 {
         grown[4..].iter().map(|statistics| f64::from(statistics.valid_pages)).sum()
     };
     // Equation (11), over sizes that span doublings evenly.
-    let ratio = pages(grow::<Wandering>(&sizes)) / pages(grow::<Mu>(&sizes));
+    let ratio = pages(grown::<Wandering>(&WANDERING)) / pages(grown::<Mu>(&MU));
     assert!((ratio - 0.5).abs() < 0.05, "{ratio}");
 }

@@ -125,7 +125,7 @@ impl Check for Twofold {
 fn a_torn_checkpoint_that_comes_and_goes_hides_no_change() {
     for every in [2, 4] {
         for closes in [false, true] {
-            for_one_system_in(2, &Twofold { every: Some(every), closes });
+            for_one_system_in(5, &Twofold { every: Some(every), closes });
         }
     }
 }
@@ -134,6 +134,6 @@ fn a_torn_checkpoint_that_comes_and_goes_hides_no_change() {
 #[test]
 fn a_torn_root_that_comes_and_goes_hides_no_record_where_erases_are_counted() {
     for closes in [false, true] {
-        for_one_system_in(2, &Twofold { every: None, closes });
+        for_one_system_in(5, &Twofold { every: None, closes });
     }
 }

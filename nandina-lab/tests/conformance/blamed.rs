@@ -184,7 +184,7 @@ impl Check for Blamed {
 #[test]
 fn an_error_names_the_page_that_is_damaged_and_not_the_root() {
     for harm in [Harm::Checksum, Harm::Count] {
-        for_one_system_in(3, &Blamed(harm));
+        for_one_system_in(7, &Blamed(harm));
     }
 }
 

@@ -130,7 +130,7 @@ impl CutEverywhere {
 impl Check for CutEverywhere {
     fn run<S: System + 'static>(&self) -> Outcome {
         let mut seen = Seen::default();
-        let share = Share::one_in(7);
+        let share = Share::one_in(17);
         for sizes in [(1, 0, 0), (2, 0, 2), (1, 6, 0)] {
             let case = case(sizes).suited::<S>();
             let (mut formatted, mut ram) = (Chip::with_seed(case.profile, seed()), case.ram::<S>());
@@ -351,10 +351,10 @@ impl Check for RefusedWithItsFlush {
 
 #[test]
 fn a_change_that_is_refused_with_its_own_flush_does_not_wait() {
-    for_one_system_in(2, &RefusedWithItsFlush { removes: false });
+    for_one_system_in(5, &RefusedWithItsFlush { removes: false });
 }
 
 #[test]
 fn a_removal_that_is_refused_with_its_own_flush_does_not_wait() {
-    for_one_system_in(2, &RefusedWithItsFlush { removes: true });
+    for_one_system_in(5, &RefusedWithItsFlush { removes: true });
 }

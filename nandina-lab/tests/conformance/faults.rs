@@ -87,7 +87,7 @@ impl Check for FaultAnywhere {
     fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(SMALL);
         let mut met = 0u64;
-        let share = Share::one_in(5);
+        let share = Share::one_in(11);
         // The first fault comes after the format, however many operations that takes.
         let formatting =
             with_index::<S, _>(&case, |index| Ok(index.flash().counters().operations()))?;

@@ -38,7 +38,7 @@ impl Check for Mixed {
 #[test]
 fn tiny_to_middling_chips() {
     for (page_bytes, spare_bytes) in [(256, 0), (512, 16), (512, 64), (1024, 0), (2048, 64)] {
-        for (pages_per_block, blocks) in Share::one_in(2).of([(4, 8), (16, 16), (7, 33), (64, 12)])
+        for (pages_per_block, blocks) in Share::one_in(4).of([(4, 8), (16, 16), (7, 33), (64, 12)])
         {
             let geometry = Geometry { page_bytes, spare_bytes, pages_per_block, blocks };
             let case = Case::new(Profile { geometry, ..TINY });
@@ -50,7 +50,7 @@ fn tiny_to_middling_chips() {
 #[test]
 fn the_chips_of_the_profiles() {
     for &profile in Share::one_in(5).of(PROFILES) {
-        let operations = Share::one_in(3).length(40_000);
+        let operations = Share::one_in(6).length(40_000);
         for_every_system(&Mixed { case: Case::new(profile), operations });
     }
 }

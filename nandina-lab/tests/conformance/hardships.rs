@@ -11,9 +11,9 @@ use crate::harness::seed;
 /// Tortures every system; none may break its promise, and enough must have been done.
 fn survive(mode: Mode, run: CutRun, operations: u64, runs_least: u64) {
     let shares = match mode {
-        Mode::Exhaustive => Shares::one_in(151, 17),
+        Mode::Exhaustive => Shares::one_in(307, 17),
         Mode::Swarm => Shares::one_in(80, 1),
-        Mode::None | Mode::Linear => Shares::one_in(19, 1),
+        Mode::None | Mode::Linear => Shares::one_in(37, 1),
     };
     for system in SYSTEMS {
         let run = CutRun { checkpoints: run.checkpoints.filter(|_| system.checkpoints), ..run };

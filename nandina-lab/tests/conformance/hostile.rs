@@ -115,7 +115,7 @@ fn the_fuzz_corpus_and_mutations_of_it_never_panic() {
     assert!(corpus.len() > 20, "the corpus is gone");
     let mut random = ChaCha8Rng::seed_from_u64(seed());
     let (mut used, mut refused) = (0, 0);
-    let share = Share::one_in(2);
+    let share = Share::one_in(4);
     for turn in 0..share.length(30_000) as usize {
         let mut data = corpus[turn % corpus.len()].clone();
         if turn >= corpus.len() {
@@ -142,13 +142,14 @@ const WITH_CHECKPOINTS: [u8; 2] = [0x41, 0x61];
 /// `change` is the kind of change and what it needs.
 fn with_a_changed_checkpoint(changes: impl Fn() -> Box<dyn Iterator<Item = [u8; 4]>>) {
     const PAGES: u8 = 8;
+    let share = Share::one_in(7);
     let (mut used, mut refused) = (0, 0);
     for system in 0..nandina_lab::systems::SYSTEMS.len() as u8 {
         for (medium, page) in WITH_CHECKPOINTS
             .into_iter()
             .flat_map(|medium| (0..PAGES).map(move |page| (medium, page)))
         {
-            for [kind, change @ ..] in changes() {
+            for [kind, change @ ..] in share.of(changes()) {
                 let data = [&[system, medium, 0, page, kind][..], &change].concat();
                 match mount_then_use(&data) {
                     nandina_lab::hostile::Outcome::Used => used += 1,

@@ -152,7 +152,7 @@ impl Check for WhatFits {
 
 #[test]
 fn what_fits_fits_in_any_order_and_under_churn() {
-    for_one_system_in(2, &WhatFits);
+    for_one_system_in(5, &WhatFits);
 }
 
 /// Successive inserts into a tree that was thinned out.
@@ -293,5 +293,5 @@ impl Check for CutMerges {
 
 #[test]
 fn a_cut_merge_leaves_the_state_of_before_or_after() {
-    for_one_system_in(3, &CutMerges);
+    for_one_system_in(5, &CutMerges);
 }

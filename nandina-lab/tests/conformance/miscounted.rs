@@ -223,5 +223,5 @@ impl Check for Miscounted {
 
 #[test]
 fn an_index_that_a_checkpoint_counts_wrongly_is_emptied_or_reported() {
-    for_one_system_in(4, &Miscounted);
+    for_one_system_in(8, &Miscounted);
 }

@@ -83,7 +83,7 @@ struct RandomSteps {
 
 impl Check for RandomSteps {
     fn run<S: System + 'static>(&self) -> Outcome {
-        let share = Share::one_in(6);
+        let share = Share::one_in(12);
         let cases = share.length(self.cases);
         let config = ProptestConfig { cases, failure_persistence: None, ..Default::default() };
         let seed = share.seed(seed());

@@ -113,14 +113,14 @@ fn survive_if(
 fn two_cuts_at_every_operation_leave_the_old_or_the_new_state() {
     let run = CutRun::SMALL;
     let torture = Torture { mode: Mode::Exhaustive, seed: seed(), run, operations: 0 };
-    survive(torture, Shares::one_in(131, 5), 80_000, 0);
+    survive(torture, Shares::one_in(263, 5), 80_000, 0);
 }
 
 #[test]
 fn two_cuts_at_every_operation_with_checkpoints_leave_the_old_or_the_new_state() {
     let run = CutRun { checkpoints: Some(1), ..CutRun::SMALL };
     let torture = Torture { mode: Mode::Exhaustive, seed: seed(), run, operations: 0 };
-    survive_if(|system| system.checkpoints, torture, Shares::one_in(131, 5), 80_000, 0);
+    survive_if(|system| system.checkpoints, torture, Shares::one_in(263, 5), 80_000, 0);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn two_cuts_at_every_operation_where_a_checkpoint_takes_two_blocks_leave_the_old
     // The chip has no size for a journal: its commits take blocks, with which nothing is collected.
     let concerned =
         |system: &Description| system.checkpoints && system.collects() && !system.replays();
-    survive_if(concerned, torture, Shares::one_in(521, 7), 80_000, 0);
+    survive_if(concerned, torture, Shares::one_in(1543, 7), 80_000, 0);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_cut_at_every_operation_of_a_larger_run_leaves_the_old_or_the_new_state() {
     for lean in [false, true] {
         let run = CutRun { lean, ..CutRun::LARGE };
         let torture = Torture { mode: Mode::Linear, seed: seed(), run, operations: 0 };
-        survive(torture, Shares::one_in(67, 1), 3_000, 0);
+        survive(torture, Shares::one_in(139, 1), 3_000, 0);
     }
 }
 
@@ -148,7 +148,7 @@ fn a_cut_at_every_operation_of_a_larger_run_leaves_the_old_or_the_new_state() {
 fn swarms_of_faults_lose_nothing_and_a_healed_chip_goes_on() {
     let run = CutRun::SMALL;
     let torture = Torture { mode: Mode::Swarm, seed: seed(), run, operations: 400_000 };
-    survive(torture, Shares::one_in(10, 1), 5_000, 1);
+    survive(torture, Shares::one_in(20, 1), 5_000, 1);
 }
 
 /// Each session is cut after a few operations, thousands of times in a row.

@@ -132,7 +132,7 @@ impl Check for TakenIsApplied {
 
 #[test]
 fn what_the_write_buffer_took_is_applied_and_replacing_is_not_refused() {
-    for_one_system_in(3, &TakenIsApplied);
+    for_one_system_in(5, &TakenIsApplied);
 }
 
 /// The same where merges leave fewer inner nodes than there were when a change was buffered.
@@ -160,7 +160,7 @@ impl Check for TakenBeforeAMerge {
 
 #[test]
 fn a_buffered_change_is_applied_though_merges_leave_fewer_inner_nodes() {
-    for_every_system(&TakenBeforeAMerge);
+    for_one_system_in(4, &TakenBeforeAMerge);
 }
 
 /// The same in small trees of many levels, in which a change splits most of them.
@@ -187,7 +187,7 @@ impl Check for TakenByAHighTree {
 
 #[test]
 fn a_buffered_change_is_applied_though_it_splits_most_levels() {
-    for_every_system(&TakenByAHighTree);
+    for_one_system_in(2, &TakenByAHighTree);
 }
 
 /// The same where collection maps the parents of the leaves that it moves.
@@ -218,7 +218,7 @@ impl Check for TakenAmongMappedParents {
 
 #[test]
 fn a_buffered_change_is_applied_though_collection_maps_parents() {
-    for_every_system(&TakenAmongMappedParents);
+    for_one_system_in(2, &TakenAmongMappedParents);
 }
 
 /// A high tree and few page buffers.

@@ -193,7 +193,7 @@ impl Check for FailsAfterCuts {
         chip.spoil_blocks(reserve_blocks - self.blocks);
         let records = self.fill::<S>(&mut chip)?;
         let (mut least, mut failed) = (u32::MAX, 0_u64);
-        let share = Share::one_in(10);
+        let share = Share::one_in(20);
         for session in 0..share.length(SESSIONS) {
             let mut worst: Option<(u32, Chip)> = None;
             for _ in 0..8 {

@@ -138,7 +138,7 @@ impl Check for CutSettling {
         }
         drop(index);
         let mut least = u32::MAX;
-        for cut in 0..Share::one_in(8).length(CUTS) {
+        for cut in 0..Share::one_in(16).length(CUTS) {
             let needed = self
                 .recover::<S>(chip.clone(), &mut ram)
                 .map_err(|what| format!("after {cut} cuts: {what}"))?;
@@ -326,5 +326,5 @@ impl Check for ChangedAfterwards {
 
 #[test]
 fn a_change_settles_first_what_a_mount_could_not() {
-    for_every_system(&ChangedAfterwards);
+    for_one_system_in(2, &ChangedAfterwards);
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
 use nandina::store::{BTree, Mu, Wandering};
 use nandina_lab::hand_on;
-use nandina_lab::torture::{CutRun, Device, Hardships, Mode, cut_everywhere};
+use nandina_lab::torture::{CutRun, Device, Hardships, Mode, Shares, cut_shares};
 use nandina_sim::{Chip, ChipError};
 
 /// Keeps in RAM what is programmed while the index is opened.
@@ -122,27 +122,29 @@ impl Flash for Trusting {
     }
 }
 
-/// Violations found by one cut at every operation where torn pages are unstable.
-fn violations_unstable<S: System, D: Device>(wrap: impl Fn(Chip) -> D) -> usize {
+/// Violations found by one cut at these operations, where torn pages are unstable.
+fn violations_unstable<S: System, D: Device>(wrap: impl Fn(Chip) -> D, shares: Shares) -> usize {
     let run =
         CutRun { hardships: Hardships { unstable: true, ..Hardships::NONE }, ..CutRun::SMALL };
     let device = wrap(run.chip::<S>(1));
-    cut_everywhere::<S, D>(device, run, Mode::Linear, 1, &|_| {}).violations.len()
+    cut_shares::<S, D>(device, run, Mode::Linear, 1, shares, &|_| {}).violations.len()
 }
 
+/// Few cuts catch it, so all are made.
 #[test]
 fn unstable_pages_catch_who_trusts_the_last_page() {
-    assert!(violations_unstable::<Wandering, _>(Trusting::new) > 0);
-    assert!(violations_unstable::<Mu, _>(Trusting::new) > 0);
+    assert!(violations_unstable::<Wandering, _>(Trusting::new, Shares::WHOLE) > 0);
+    assert!(violations_unstable::<Mu, _>(Trusting::new, Shares::WHOLE) > 0);
 }
 
 #[test]
 fn unstable_pages_do_not_catch_who_does_not() {
-    assert_eq!(violations_unstable::<Wandering, _>(|chip| chip), 0);
-    assert_eq!(violations_unstable::<Mu, _>(|chip| chip), 0);
+    let shares = Shares::one_in(7, 1);
+    assert_eq!(violations_unstable::<Wandering, _>(|chip| chip, shares), 0);
+    assert_eq!(violations_unstable::<Mu, _>(|chip| chip, shares), 0);
 }
 
 #[test]
 fn unstable_pages_do_not_catch_twins() {
-    assert_eq!(violations_unstable::<BTree, _>(|chip| chip), 0);
+    assert_eq!(violations_unstable::<BTree, _>(|chip| chip, Shares::one_in(7, 1)), 0);
 }

@@ -119,7 +119,7 @@ impl Check for DecidedOnce {
         case.profile.capabilities.bad_blocks_per_mille = 100;
         let mut ram = case.ram::<S>();
         let mut torn = 0;
-        for records in Share::one_in(5).of((10..60).collect::<Vec<_>>()) {
+        for records in Share::one_in(10).of((10..60).collect::<Vec<_>>()) {
             let filled = filled::<S>(&case, records, &mut ram)?;
             for left in 0..5 {
                 for ends in [false, true] {
@@ -243,7 +243,7 @@ impl Check for WornAnchors {
         case.options.checkpoints = Some(2);
         let mut ram = case.ram::<S>();
         let mut torn = 0;
-        for records in Share::one_in(5).of((10..60).collect::<Vec<_>>()) {
+        for records in Share::one_in(17).of((10..60).collect::<Vec<_>>()) {
             let checkpointed = Self::checkpointed::<S>(&case, records, &mut ram)?;
             for left in 0..4 {
                 let (mut chip, turn) = (checkpointed.clone(), (records, left));

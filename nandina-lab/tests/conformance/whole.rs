@@ -135,7 +135,7 @@ impl Check for CountedOnce {
         for (arena_bytes, buffer) in [(None, 0), (None, 1), (Self::least_arena::<S>(), 1)] {
             let case = Self::case::<S>(arena_bytes, buffer);
             let mut ram = case.ram::<S>();
-            for failed in Share::one_in(3).of((0..90).collect::<Vec<_>>()) {
+            for failed in Share::one_in(7).of((0..90).collect::<Vec<_>>()) {
                 for (behind, group) in [(0, 3), (0, 10), (0, 30), (1, 10)] {
                     let lived = Self::live::<S>(&case, (failed, behind, group), &mut ram);
                     met += u32::from(lived.map_err(|what| {
