@@ -51,8 +51,8 @@ pub enum Eviction {
     Ibsf,
     /// The leaf with the most changes, with all of them (MB-tree).
     ///
-    /// Of equals, it is the one with the highest keys. Each time the parents of all leaves with
-    /// changes are read to find it. For comparison.
+    /// Of equals, it is the one with the highest keys. To find it, the parents of the leaves with
+    /// new changes are read. Each change has a byte more in the buffer. For comparison.
     Mb,
 }
 
@@ -64,7 +64,11 @@ impl Eviction {
 
     /// Bytes of a change that it needs.
     pub(crate) const fn change_bytes(self) -> usize {
-        if matches!(self.built(), Self::Ibsf) { 4 } else { 0 }
+        match self.built() {
+            Self::All => 0,
+            Self::Ibsf => 4,
+            Self::Mb => 1,
+        }
     }
 }
 

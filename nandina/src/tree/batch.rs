@@ -66,7 +66,41 @@ pub const fn ram_needed(page_bytes: usize, pages: usize) -> usize {
     if IS_BUILT { page_bytes * pages } else { 0 }
 }
 
-/// Bytes of a pending change, besides a bit: key, value, and perhaps its age.
+/// Whether two neighbouring changes belong to one leaf, as far as it is known.
+///
+/// The leaves of one level share the keys out in order. So two changes belong to one leaf if all
+/// pairs of neighbours from one to the other do, and to two leaves if one of these pairs does.
+#[cfg(feature = "paper-modes")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Leaf {
+    Unknown = 0,
+    Same = 1,
+    Other = 2,
+}
+
+#[cfg(feature = "paper-modes")]
+impl Leaf {
+    const fn of(byte: u8) -> Self {
+        match byte {
+            1 => Self::Same,
+            2 => Self::Other,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// What is known of two changes and those between them, from two parts of these.
+    const fn and(self, then: Self) -> Self {
+        match (self, then) {
+            (Self::Other, _) | (_, Self::Other) => Self::Other,
+            (Self::Same, Self::Same) => Self::Same,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// Bytes of a pending change, besides a bit.
+///
+/// They are those of the key and the value, and what the choice of a leaf needs.
 const fn entry_bytes(options: &Options) -> usize {
     options.key_bytes + options.value_bytes + options.eviction.change_bytes()
 }
@@ -158,15 +192,61 @@ impl<'b> Waiting<'b> {
         self.capacity
     }
 
-    /// Notes that the change at `at` is the youngest, if ages are known.
-    fn note_age(&mut self, at: usize) {
+    /// Notes that the change at `at` is new.
+    ///
+    /// It is the youngest, and perhaps its leaf is known.
+    fn note_new(&mut self, at: usize) {
         #[cfg(feature = "paper-modes")]
-        if self.eviction() == Eviction::Ibsf {
-            let (size, from) = (self.entry_bytes, self.value_end());
-            self.entries[at * size..][from..size].copy_from_slice(&self.evicts.1.to_le_bytes());
-            self.evicts.1 = self.evicts.1.wrapping_add(1);
+        match self.eviction() {
+            Eviction::Ibsf => {
+                let (size, from) = (self.entry_bytes, self.value_end());
+                self.entries[at * size..][from..size].copy_from_slice(&self.evicts.1.to_le_bytes());
+                self.evicts.1 = self.evicts.1.wrapping_add(1);
+            }
+            Eviction::Mb => {
+                // Between two changes of one leaf there is no other leaf.
+                let is_between = at > 0 && at + 1 < self.count && self.leaf(at + 1) == Leaf::Same;
+                let leaf = if is_between { Leaf::Same } else { Leaf::Unknown };
+                for at in [at, at + 1] {
+                    self.set_leaf(at, leaf);
+                }
+            }
+            Eviction::All => {}
         }
         let _ = at;
+    }
+
+    /// Notes that the changes from `from` up to `to` leave.
+    fn note_drop(&mut self, from: usize, to: usize) {
+        #[cfg(feature = "paper-modes")]
+        if self.eviction() == Eviction::Mb && to < self.count {
+            let leaf = (from..to).fold(self.leaf(to), |leaf, at| self.leaf(at).and(leaf));
+            self.set_leaf(to, leaf);
+        }
+        let _ = (from, to);
+    }
+
+    /// What is known of the leaves of the change at `at` and the one before it.
+    #[cfg(feature = "paper-modes")]
+    fn leaf(&self, at: usize) -> Leaf {
+        Leaf::of(self.entries[at * self.entry_bytes + self.value_end()])
+    }
+
+    #[cfg(feature = "paper-modes")]
+    fn set_leaf(&mut self, at: usize, leaf: Leaf) {
+        if at < self.count {
+            self.entries[at * self.entry_bytes + self.value_end()] = leaf as u8;
+        }
+    }
+
+    /// The end of the changes of one leaf, if it is known. The first is at `from`.
+    #[cfg(feature = "paper-modes")]
+    pub fn leaf_end(&self, from: usize) -> Option<usize> {
+        let end = (from + 1..self.count).find(|&at| self.leaf(at) != Leaf::Same);
+        match end {
+            Some(at) if self.leaf(at) == Leaf::Unknown => None,
+            end => Some(end.unwrap_or(self.count)),
+        }
     }
 
     /// Whether there is room for a change of `key`.
@@ -203,7 +283,9 @@ impl<'b> Waiting<'b> {
         Eviction::All
     }
 
-    /// Where the value of a change ends: behind it is its age, if ages are known.
+    /// Where the value of a change ends.
+    ///
+    /// Behind it is its age, or what is known of its leaf.
     const fn value_end(&self) -> usize {
         self.entry_bytes - self.eviction().change_bytes()
     }
@@ -284,7 +366,7 @@ impl<'b> Batch<'b> {
                 }
                 waiting.entries[at * size..][..waiting.key_bytes].copy_from_slice(key);
                 waiting.count += 1;
-                waiting.note_age(at);
+                waiting.note_new(at);
                 at
             }
         };
@@ -301,6 +383,7 @@ impl<'b> Batch<'b> {
         for at in from..to {
             waiting.puts -= u32::from(waiting.puts_at(at));
         }
+        waiting.note_drop(from, to);
         let size = waiting.entry_bytes;
         waiting.entries.copy_within(to * size..waiting.count * size, from * size);
         for behind in to..waiting.count {
@@ -309,6 +392,24 @@ impl<'b> Batch<'b> {
         waiting.count -= to - from;
         if waiting.count == 0 {
             waiting.ticks = 0;
+        }
+    }
+
+    /// Notes that the changes from `from` up to `to` are all of one leaf.
+    #[cfg(feature = "paper-modes")]
+    pub fn note_leaf(&mut self, from: usize, to: usize) {
+        let [waiting] = self.0.as_mut_slice() else { return };
+        (from + 1..to).for_each(|at| waiting.set_leaf(at, Leaf::Same));
+        waiting.set_leaf(to, Leaf::Other);
+    }
+
+    /// Forgets which changes belong to one leaf: leaves have other bounds now.
+    pub fn forget_leaves(&mut self) {
+        #[cfg(feature = "paper-modes")]
+        if let [waiting] = self.0.as_mut_slice()
+            && waiting.eviction() == Eviction::Mb
+        {
+            (0..waiting.count).for_each(|at| waiting.set_leaf(at, Leaf::Unknown));
         }
     }
 
@@ -392,6 +493,53 @@ mod tests {
             assert_eq!(batch.forget(&[expected]), Some(true));
         }
         assert_eq!(oldest(&batch), None);
+    }
+
+    /// Random changes that come and go, and leaves that are asked for.
+    #[test]
+    #[cfg(feature = "paper-modes")]
+    fn what_is_known_of_leaves_stays_right_as_changes_come_and_go() {
+        const LEAF_KEYS: u8 = 20;
+        let options = Options { eviction: Eviction::Mb, ..Options::new(1, 0) };
+        let mut bytes = [0xA5; 100];
+        let mut batch = Batch::new(&mut bytes, &options);
+        let (mut random, mut known) = (1u32, 0);
+        let mut draw = |below: u32| {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (random >> 16) % below
+        };
+        for turn in 0..20_000 {
+            let key = [draw(250) as u8];
+            match draw(4) {
+                0 => drop(batch.forget(&key)),
+                1 if batch.len() > 30 => {
+                    let from = draw(batch.len() as u32) as usize;
+                    batch.drop_between(from, (from + 3).min(batch.len()));
+                }
+                2 if turn % 1_000 == 0 => batch.forget_leaves(),
+                _ if batch.takes(&key) => batch.take(&key, Some(&[])),
+                _ => {}
+            }
+            // All changes of a leaf, as a tree would count them.
+            let leaf = |batch: &Batch<'_>, at: usize| batch.key(at)[0] / LEAF_KEYS;
+            let mut from = 0;
+            while from < batch.len() {
+                let beyond = |at: &usize| leaf(&batch, *at) != leaf(&batch, from);
+                let end = (from..batch.len()).find(beyond).unwrap_or(batch.len());
+                match batch.leaf_end(from) {
+                    Some(found) => {
+                        assert_eq!(found, end, "turn {turn}");
+                        known += 1;
+                    }
+                    None if draw(3) == 0 => batch.note_leaf(from, end),
+                    None => {}
+                }
+                from = end;
+            }
+        }
+        assert!(known > 50_000, "{known} ends were known");
+        batch.forget_leaves();
+        assert_eq!(batch.leaf_end(0), None);
     }
 
     #[test]

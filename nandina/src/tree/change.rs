@@ -238,6 +238,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
 
     /// Withdraws the promises of the write buffer: the tree may be a different one.
     pub(super) fn forget_root(&mut self) {
+        self.batch.forget_leaves();
         self.batch.grant(0);
         self.batch.set_root_records(u32::MAX);
     }

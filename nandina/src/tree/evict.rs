@@ -4,7 +4,9 @@
 //! 2): IBSF writes the leaf of the oldest change, MB-tree the one with the most changes, each with
 //! all changes of that leaf. A change is durable when its leaf is written, or by a flush.
 //!
-//! Which leaf a change belongs to is read in the node above; no leaf is read for that.
+//! Which leaf a change belongs to is read in the node above; no leaf is read for that. The leaf
+//! with the most changes would be dear to find so: the write buffer keeps which of its changes
+//! belong to one leaf, and only what came since is read.
 
 use super::merge::Merges;
 use super::path::Path;
@@ -26,6 +28,15 @@ struct Group {
 impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Writes a leaf with all of its pending changes, as the eviction chooses.
     pub(super) fn evict(&mut self) -> Result<(), Fault<F::Error>> {
+        let evicted = self.evict_leaf();
+        if evicted.is_err() {
+            // The leaf may be divided, and changes of both halves may still be pending.
+            self.batch.forget_leaves();
+        }
+        evicted
+    }
+
+    fn evict_leaf(&mut self) -> Result<(), Fault<F::Error>> {
         let (from, end) = match self.batch.eviction() {
             Eviction::Mb => self.fullest()?,
             Eviction::All | Eviction::Ibsf => {
@@ -95,15 +106,28 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         Ok((first, self.group_end(at, &group)?))
     }
 
+    /// Finds the end of the changes of one leaf, and notes it. The first is at `from`.
+    fn find_leaf_end(&mut self, from: usize) -> Result<usize, Fault<F::Error>> {
+        let group = self.group(from)?;
+        let end = self.group_end(from, &group)?;
+        self.batch.note_leaf(from, end);
+        Ok(end)
+    }
+
     /// The changes of the leaf with the most of them; of equals, the last.
+    ///
+    /// Cost: the nodes above the leaves with changes that came since the last call, or since leaves
+    /// were merged or divided by anything else.
     fn fullest(&mut self) -> Result<(usize, usize), Fault<F::Error>> {
         if self.state.height() < 2 {
             return Ok((0, self.batch.len()));
         }
         let (mut best, mut from) = ((0, 0), 0);
         while from < self.batch.len() {
-            let group = self.group(from)?;
-            let end = self.group_end(from, &group)?;
+            let end = match self.batch.leaf_end(from) {
+                Some(end) => end,
+                None => self.find_leaf_end(from)?,
+            };
             if end - from >= best.1 - best.0 {
                 best = (from, end);
             }

@@ -96,6 +96,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// The tree refuses a change only if the device has worn out since it was buffered. Such a
     /// change stays pending and does not hold up the others.
     pub(super) fn apply_waiting(&mut self) -> Result<(), Fault<F::Error>> {
+        // What the tree refuses stays pending, and may be of a leaf that was divided for others.
+        self.batch.forget_leaves();
         let (mut from, mut refused) = (0, Ok(()));
         let (mut merges, mut waiting) = (Merges::default(), 0);
         while from < self.batch.len() {

@@ -292,6 +292,10 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         separator: &mut Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
         let fault = self.corrupt(self.working(level), Damage::NodeChanged);
+        if level == 2 && !matches!(child, Child::Moved(_)) {
+            // While a batch is applied, its changes are elsewhere: all of the leaf's leave.
+            self.batch.forget_leaves();
+        }
         #[cfg(debug_assertions)]
         let capacity = self.capacity(level);
         let mut node = self.working_node(level)?;

@@ -83,7 +83,7 @@ fn insert(eviction: Eviction, keys: &[u32], block_pages: u32) -> Result<Done, St
     let size = layer.sized(&profile, logical_pages);
     let (mut chip, mut room) = (Chip::new(profile), Room::default());
     let changes = room_for(keys.len() as u32);
-    // A change has eight bytes, perhaps four of its age, and a bit.
+    // A change has eight bytes, perhaps four of its age or one of its leaf, and a bit.
     let pages = (changes * 13).div_ceil(PAGE_BYTES) as usize;
     let options =
         Options::new(4, 4).write_buffer(pages).write_buffer_changes(changes).eviction(eviction);
@@ -181,7 +181,7 @@ pub fn experiment(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError>
     }
     experiment.notes.push(
         "The paper prints no such figure, so the model's is in its column. To find the leaf with the \
-         most changes, the nodes above the leaves are read each time."
+         most changes, the nodes above leaves with new changes are read."
             .into(),
     );
     Ok(experiment)
