@@ -1,6 +1,8 @@
 //! `nandina plan`: the RAM and costs of an index on a chip, before there is one.
 //!
 //! Nothing is simulated here; the conformance suite shows that the bounds hold on the simulator.
+//!
+//! Above a hybrid FTL the costs are those of the chip below it, merges and conversions included.
 
 use clap::Args;
 use nandina::flash::Profile;
@@ -8,10 +10,11 @@ use nandina::store::Visitor;
 use nandina::{Cost, OpenError, Options, Plan, System};
 use nandina_lab::LabError;
 use nandina_lab::fit::{Misfit, misfit};
-use nandina_lab::systems::visit;
+use nandina_lab::layer::{Layer, Size, WriteCost};
+use nandina_lab::systems::{SYSTEMS, visit};
 use serde_json::{Value, json};
 
-use crate::choose::{device, systems};
+use crate::choose::{HybridSettings, device, layers, systems};
 use crate::output::{print, print_json};
 use crate::settings::Settings;
 use crate::tables;
@@ -44,6 +47,12 @@ pub struct Arguments {
     page_buffers: Option<usize>,
     #[command(flatten)]
     settings: Settings,
+    /// FTL between the systems and the chip, a hybrid one: ftl:block, ftl:bast or ftl:fast. For
+    /// systems that replace pages in place [default: none]
+    #[arg(long, value_name = "LAYER")]
+    over: Option<String>,
+    #[command(flatten)]
+    hybrid: HybridSettings,
     /// Read each page back after its program
     #[arg(long)]
     verify: bool,
@@ -57,17 +66,22 @@ pub fn run(arguments: &Arguments) -> Result<(), LabError> {
     if let Some(blocks) = arguments.blocks {
         profile = profile.with_blocks(blocks);
     }
-    let systems = systems(&arguments.systems)?;
+    let below = Below::chosen(arguments, &profile)?;
+    let systems = match &below {
+        Some(below) => below.systems(&arguments.systems)?,
+        None => systems(&arguments.systems)?,
+    };
     let sizes = Options::new(arguments.key_size, arguments.value_size);
     let options = Options {
         page_buffers: arguments.page_buffers,
         verify: arguments.verify,
         ..arguments.settings.of(sizes, &systems)?
     };
+    let device = below.as_ref().map_or(profile, |below| below.size.profile);
     let plans: Vec<_> = systems
         .into_iter()
         .filter_map(|system| {
-            Some((system, visit(system, OfSystem { profile, options, arguments })?))
+            Some((system, visit(system, OfSystem { profile: device, options, arguments })?))
         })
         .collect();
     if let [(system, Err(reason)), ..] = &plans[..]
@@ -75,14 +89,119 @@ pub fn run(arguments: &Arguments) -> Result<(), LabError> {
     {
         return Err(LabError(format!("{system}: {reason}")));
     }
+    let below = below.as_ref();
     if arguments.json {
-        let plans: Vec<_> = plans.iter().map(|plan| as_json(&profile, plan)).collect();
-        return print_json(&json!({
+        let plans: Vec<_> = plans.iter().map(|plan| as_json(&profile, plan, below)).collect();
+        let mut object = json!({
             "device": profile.key, "blocks": profile.geometry.blocks,
             "records": arguments.records, "plans": plans,
-        }));
+        });
+        if let Some(below) = below {
+            object["over"] = below.as_json(&profile);
+        }
+        return print_json(&object);
     }
-    print(&table(&profile, arguments.records, &plans))
+    print(&table(&profile, arguments.records, &plans, below))
+}
+
+/// A hybrid FTL below the systems.
+struct Below {
+    layer: Layer,
+    size: Size,
+    write: WriteCost,
+}
+
+impl Below {
+    /// The FTL that was chosen, if one was.
+    fn chosen(arguments: &Arguments, profile: &Profile) -> Result<Option<Self>, LabError> {
+        let Some(name) = &arguments.over else {
+            return match arguments.hybrid.is_set() {
+                true => Err(LabError(
+                    "--log-blocks and --transit are for an FTL: choose one by --over".into(),
+                )),
+                false => Ok(None),
+            };
+        };
+        let layer = layers(std::slice::from_ref(name), arguments.hybrid, None)?[0];
+        let Some(layer) = layer else { return Ok(None) };
+        let size = layer.size(profile).map_err(LabError)?;
+        let write = layer.write_cost(profile, &size).ok_or_else(|| {
+            LabError(format!("no bound of {} is known: choose a hybrid FTL", layer.name()))
+        })?;
+        Ok(Some(Self { layer, size, write }))
+    }
+
+    /// The systems of these names that can be planned above it; all of them without names.
+    ///
+    /// A system that erases blocks trims pages, and no bound of that is known.
+    fn systems(&self, keys: &[String]) -> Result<Vec<&'static str>, LabError> {
+        let in_place =
+            |key: &&str| SYSTEMS.iter().any(|system| system.key == *key && !system.collects());
+        let chosen = systems(keys)?;
+        match chosen.iter().find(|key| !in_place(key)) {
+            Some(other) if !keys.is_empty() => Err(LabError(format!(
+                "--over is for systems that replace pages in place, which {other} does not"
+            ))),
+            _ => Ok(chosen.into_iter().filter(in_place).collect()),
+        }
+    }
+
+    /// What a call that costs so much above the FTL costs below it.
+    fn of(&self, cost: Cost) -> Cost {
+        Cost { reads: cost.reads, ..Cost::default() }.and(cost.programs, self.write.total())
+    }
+
+    /// What the write of a page costs at most: each part, and all.
+    fn parts(&self) -> Vec<(&'static str, Cost)> {
+        let WriteCost { page, conversion, maintenance, .. } = self.write;
+        let mut parts = vec![("the page and its merges", page)];
+        if self.layer.buffer_blocks().is_some() {
+            parts.push(("a conversion before it", conversion));
+        }
+        parts.push(("a block that is emptied after it", maintenance));
+        parts.push(("all", self.write.total()));
+        if self.layer.buffer_blocks().is_some()
+            && let Some(ahead) = self.write.ahead()
+        {
+            parts.push(("all, after idle steps", ahead));
+        }
+        parts
+    }
+
+    fn as_json(&self, profile: &Profile) -> Value {
+        let part = |(what, cost): (&str, Cost)| {
+            let mut object = cost_json(profile, cost);
+            object["part"] = what.into();
+            object
+        };
+        json!({
+            "layer": self.layer.name(), "log_blocks": self.layer.log_blocks(),
+            "logical_pages": self.size.logical_pages, "ram_bytes": self.size.ram_bytes,
+            "write_at_most": self.parts().into_iter().map(part).collect::<Vec<_>>(),
+        })
+    }
+
+    fn text(&self, profile: &Profile) -> String {
+        let mut costs = tables::table(&["write of a page", "reads", "programs", "erases", "ms"], 1);
+        for (what, cost) in self.parts() {
+            costs.add_row([
+                what.to_string(),
+                cost.reads.to_string(),
+                cost.programs.to_string(),
+                cost.erases.to_string(),
+                format!("{:.2}", ms(profile, cost)),
+            ]);
+        }
+        let logs = self.layer.log_blocks();
+        let logs = logs.map_or(String::new(), |count| format!(", {count} log blocks"));
+        format!(
+            "{}{logs}: {} logical pages, {} bytes of RAM\n{costs}\n\nThe first write of a session \
+             settles before that.\n\n",
+            self.layer.name(),
+            self.size.logical_pages,
+            self.size.ram_bytes
+        )
+    }
 }
 
 /// The plan for a system and why the records do not fit; or why it cannot run.
@@ -119,6 +238,18 @@ fn ms(profile: &Profile, cost: Cost) -> f64 {
     (cost.reads * read + cost.programs * program + cost.erases * timing.erase_ns) as f64 / 1e6
 }
 
+fn cost_json(profile: &Profile, cost: Cost) -> Value {
+    json!({
+        "reads": cost.reads, "programs": cost.programs, "erases": cost.erases,
+        "ms": ms(profile, cost),
+    })
+}
+
+/// The calls with a bound: above an FTL those without a mount, of which it has one of its own.
+fn calls(below: Option<&Below>) -> &'static [Call] {
+    if below.is_some() { &CALLS[..2] } else { &CALLS }
+}
+
 /// The name of a call and its bound.
 type Call = (&'static str, fn(&Plan) -> Cost);
 
@@ -130,19 +261,15 @@ const CALLS: [Call; 5] = [
     ("close", |plan| plan.close),
 ];
 
-fn as_json(profile: &Profile, (system, plan): &(&str, Answer)) -> Value {
+fn as_json(profile: &Profile, (system, plan): &(&str, Answer), below: Option<&Below>) -> Value {
     match plan {
         Err(reason) => json!({ "system": system, "refused": reason }),
         Ok((plan, misfit)) => {
-            let costs: serde_json::Map<_, _> = CALLS
+            let costs: serde_json::Map<_, _> = calls(below)
                 .iter()
                 .map(|(call, cost)| {
-                    let cost = cost(plan);
-                    let value = json!({
-                        "reads": cost.reads, "programs": cost.programs, "erases": cost.erases,
-                        "ms": ms(profile, cost),
-                    });
-                    (call.replace(' ', "_"), value)
+                    let cost = below.map_or(cost(plan), |below| below.of(cost(plan)));
+                    (call.replace(' ', "_"), cost_json(profile, cost))
                 })
                 .collect();
             json!({
@@ -155,7 +282,12 @@ fn as_json(profile: &Profile, (system, plan): &(&str, Answer)) -> Value {
     }
 }
 
-fn table(profile: &Profile, records: u32, plans: &[(&str, Answer)]) -> String {
+fn table(
+    profile: &Profile,
+    records: u32,
+    plans: &[(&str, Answer)],
+    below: Option<&Below>,
+) -> String {
     let mut sizes = tables::table(
         &[
             "system",
@@ -194,10 +326,10 @@ fn table(profile: &Profile, records: u32, plans: &[(&str, Answer)]) -> String {
             }
         }
     }
-    for (call, cost) in CALLS {
+    for (call, cost) in calls(below) {
         for (system, plan) in plans {
             if let Ok((plan, _)) = plan {
-                let cost = cost(plan);
+                let cost = below.map_or(cost(plan), |below| below.of(cost(plan)));
                 costs.add_row([
                     call.to_string(),
                     system.to_string(),
@@ -209,12 +341,23 @@ fn table(profile: &Profile, records: u32, plans: &[(&str, Answer)]) -> String {
             }
         }
     }
+    let ftl = below.map_or(String::new(), |below| below.text(profile));
+    let calls = match below {
+        None => {
+            " and with all pending changes of a write buffer; after cuts: when cuts have used up the \
+             reserve. Open: a mount after all that, with what it writes before the first change; after \
+             `close` it only reads, except that btree writes two pages."
+        }
+        Some(_) => {
+            " with all pending changes of a write buffer, each of its pages at the most that the FTL \
+             takes for one."
+        }
+    };
     format!(
-        "{records} records on {}, {} blocks, nodes half full\n{sizes}\n\nThe most that one call costs on \
+        "{ftl}{records} records on {}, {} blocks, nodes half full\n{sizes}\n\nThe most that one call costs on \
          a chip whose blocks do not fail\n{costs}{refused}\n\nRAM is the buffer; the index struct comes on \
-         top. A change is an insert, a replacement or a remove with the garbage collection due, and with all \
-         pending changes of a write buffer; after cuts: when cuts have used up the reserve. \
-         Open: a mount after all that, with what it writes before the first change; after `close` it only reads, except that btree writes two pages. Time is modelled, each operation at a random place.",
+         top. A change is an insert, a replacement or a remove with the garbage collection due,{calls} Time is \
+         modelled, each operation at a random place.",
         profile.key, profile.geometry.blocks
     )
 }

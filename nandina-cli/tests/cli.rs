@@ -266,6 +266,42 @@ fn plan_tells_ram_and_bounds_and_what_does_not_fit() {
 }
 
 #[test]
+fn a_plan_above_a_hybrid_ftl_has_what_its_merges_and_conversions_cost() {
+    let line = ["plan", "--device", "slc", "--blocks", "256", "--over", "ftl:fast", "--json"];
+    let programs = |plans: &Value, part: &str| {
+        let parts = plans["over"]["write_at_most"].as_array().unwrap();
+        let part = parts.iter().find(|it| it["part"] == part);
+        part.map(|part| part["programs"].as_u64().unwrap())
+    };
+    let bare = json(&line);
+    let buffered = json(&[&line[..], &["--transit", "16"]].concat());
+    for plans in [&bare, &buffered] {
+        let listed = plans["plans"].as_array().unwrap();
+        let systems: Vec<_> = listed.iter().map(|plan| plan["system"].as_str().unwrap()).collect();
+        let in_place = SYSTEMS.iter().filter(|system| !system.collects());
+        assert_eq!(systems, in_place.map(|system| system.key).collect::<Vec<_>>());
+        let all = programs(plans, "all").unwrap();
+        for plan in listed {
+            let change = plan["at_most"]["change"]["programs"].as_u64().unwrap();
+            assert!(change > all && change.is_multiple_of(all), "{change} programs, {all} a write");
+            assert!(plan["at_most"]["open"].is_null());
+        }
+    }
+    // A random log block has pages of as many logical blocks as it has pages, 64.
+    assert_eq!(programs(&bare, "the page and its merges"), Some(65 * 64 + 2));
+    assert_eq!(programs(&bare, "a conversion before it"), None);
+    assert!(programs(&bare, "all") < programs(&buffered, "all"));
+    assert!(programs(&buffered, "a conversion before it") > Some(64));
+    for (line, what) in [
+        (&["plan", "--over", "ftl:page"][..], "no bound of ftl:page is known: choose a hybrid FTL"),
+        (&["plan", "--over", "ftl:fast", "--systems", "mu"], "--over is for systems that replace"),
+        (&["plan", "--transit", "4"], "--log-blocks and --transit are for an FTL: choose one by"),
+    ] {
+        assert!(mistake(line).starts_with(what), "{line:?}");
+    }
+}
+
+#[test]
 fn torture_counts_what_it_did_and_replays_cases_by_name() {
     let systems = Share::one_in(4).of(SYSTEMS.iter().map(|system| system.key)).join(",");
     let reports = json(&["torture", "--mode", "linear", "--systems", &systems, "--json"]);

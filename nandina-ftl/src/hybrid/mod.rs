@@ -129,10 +129,12 @@ mod settle;
 mod size;
 mod transit;
 mod trim;
+mod worst;
 
 pub use policy::{Bast, Block, Fast, Policy, SequentialRule};
 pub use size::{blocks_needed, logical_pages_max, map_bytes, ram_needed, summary_bytes};
 pub use transit::Transit;
+pub use worst::{WriteCost, write_cost};
 
 pub use crate::transit::{Buffer, BufferBlock, Conversions};
 
@@ -462,7 +464,8 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
     ///
     /// In [`Fast`] they are at most one for each page of a block, in the others one; and the same
     /// again if a block is emptied because it is worn little or one of its pages is weak. With
-    /// buffer blocks a conversion writes at most a block of pages, and merges follow from each.
+    /// buffer blocks a conversion writes at most a block of pages, and merges follow from it.
+    /// [`write_cost`] has the most of each, before there is an FTL.
     fn write(&mut self, logical: u32, bytes: &[u8]) -> Result<(), Self::Error> {
         self.expect_page(bytes.len())?;
         self.write_pages(logical, bytes)

@@ -27,6 +27,7 @@ mod unmarked;
 mod unmarked_chip;
 #[path = "../whole_pages/mod.rs"]
 mod whole_pages;
+mod worst;
 
 use chips::{CHIP, FAILING, Share, is_full, seeds};
 use kinds::{ALL, BARE, BUFFERED};

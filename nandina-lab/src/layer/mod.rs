@@ -9,6 +9,7 @@ mod bus;
 mod opened;
 
 pub use bus::{Bus, FtlWork};
+pub use nandina_ftl::hybrid::WriteCost;
 pub use opened::{OnFtl, Pages, Room};
 
 use std::fmt;
@@ -318,6 +319,19 @@ impl Layer {
         let pages = u64::from(logical_pages) * u64::from(100 + self.over_provisioning);
         let spared = (pages / 100).div_ceil(safe.max(1).into());
         needed.max(u32::try_from(spared).unwrap_or(u32::MAX))
+    }
+
+    /// The most that the write of a page costs; `None` where no bound is known.
+    ///
+    /// It is known for hybrid FTLs. `size` is what [`size`](Self::size) says.
+    pub fn write_cost(&self, profile: &Profile, size: &Size) -> Option<WriteCost> {
+        let (geometry, capabilities) = (&profile.geometry, &profile.capabilities);
+        let logical_pages = size.logical_pages;
+        let buffer = self.buffer(logical_pages, block_pages(profile));
+        with_kind!(self, buffer, _entry => None, _scheme => None,
+        policy => {
+            Some(hybrid::write_cost(geometry, capabilities, &policy, logical_pages))
+        })
     }
 
     /// What an index meets on this chip. The error is why there can be no such FTL on it.
