@@ -106,7 +106,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
             }
         }
         if self.cells.flash().capabilities().rewrite {
-            // A system that replaces pages has its root in the first one: the first leaf goes there.
+            // A system that replaces pages has its root in the first one: a leaf goes there.
             self.pool.set_turn((self.sectors - 1) as Sector);
         }
         if has_anchors && cfg!(feature = "other-systems") {

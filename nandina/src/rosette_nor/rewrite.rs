@@ -364,7 +364,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(false)
     }
 
-    /// Moves a leaf whose sector was erased much less often than others: its data is cold.
+    /// Moves a leaf with cold data.
+    ///
+    /// Its sector was erased much less often than others.
     ///
     /// One sector is looked at for each leaf that was written. Cost: a read, and seldom that of a
     /// leaf that is written again, without an erase.
