@@ -77,12 +77,12 @@ fn quick_and_other_options_of_compare_are_never_ignored() {
         ("--systems mu,rosette --arena-bytes 9999", format!("--arena-bytes is for tnc{choose}")),
         ("--systems mu --fanout 5", format!("--fanout is for tnc{choose}")),
         ("--systems vm --journal-pages 3", format!("--journal-pages is for tnc{choose}")),
-        ("--systems mu,tnc --leaves 64", format!("--leaves is for rosette{choose}")),
+        ("--systems mu,tnc --leaves 64", format!("--leaves is for rosette, rosette-nor{choose}")),
     ] {
         assert_eq!(mistake(&format!("compare {line}"), &[]), expected, "{line}");
     }
     let line = "plan --device mlc --records 1000 --systems mu --leaves 64";
-    assert_eq!(mistake(line, &[]), format!("--leaves is for rosette{choose}"));
+    assert_eq!(mistake(line, &[]), format!("--leaves is for rosette, rosette-nor{choose}"));
     for line in ["--quick", "--quick --key-size 8 --value-size 0"] {
         let line = format!("compare --json --systems mu {line}");
         assert_eq!(json(&line, &[])["records"], 5_000, "{line}");

@@ -3,10 +3,20 @@
 //! The newest leaf whose range holds a key owns it. No directory is read, for it is in RAM only, and
 //! pages that a mount would exclude after a cut are taken as they are.
 
-use nandina::node::Node;
+use std::ops::Bound;
 
+use nandina::flash::PageNumber;
+use nandina::node::Node;
+use nandina::{Index, System};
+use nandina_sim::Chip;
+
+use super::reader::Reader;
 use super::walk::{LevelFacts, Walker};
 use crate::LabError;
+use crate::opened::{Job, with_index};
+
+/// A leaf, and the ranges of keys that it owns.
+type Owner = (PageNumber, Vec<Gap>);
 
 /// A range of keys without an owner: its first key, and the first key behind it.
 type Gap = (Vec<u8>, Option<Vec<u8>>);
@@ -15,32 +25,12 @@ impl Walker<'_> {
     /// Gives each leaf, from the newest on, the keys that no newer one owns.
     pub fn run_leaves(&mut self) -> Result<(), LabError> {
         let Some(reader) = self.reader else { return Ok(()) };
-        let (root, area_bytes) = (self.root, self.pages.layout.area_bytes());
-        let key_bytes = usize::from(root.medium.key_bytes);
+        let area_bytes = self.pages.layout.area_bytes();
         let shape = self.shape(1);
-        let mut leaves: Vec<_> = self
-            .pages
-            .readable()
-            .filter(|(_, header)| {
-                (header.identity, header.medium, header.height) == (root.identity, root.medium, 1)
-                    && header.sequence <= root.sequence
-            })
-            .map(|(page, header)| (header.sequence, page))
-            .collect();
-        leaves.sort_unstable_by(|a, b| b.cmp(a));
         let mut level = LevelFacts::empty(1);
-        let mut gaps: Vec<Gap> = vec![(vec![0; key_bytes], None)];
-        for (_, page) in leaves {
-            if gaps.is_empty() {
-                break;
-            }
+        let (owners, gaps) = self.owners(reader)?;
+        for (page, owned) in owners {
             let area = self.pages.bytes(page)?[..area_bytes].to_vec();
-            let Some((low, high)) = (reader.nodes.range_in)(&area, key_bytes) else { continue };
-            let (owned, left) = divide(&gaps, low, high);
-            if owned.is_empty() {
-                continue;
-            }
-            gaps = left;
             let Some(node) = Node::parse(&area, shape) else {
                 self.lose(page.0, 1, "a node has more records than fit");
                 continue;
@@ -59,10 +49,97 @@ impl Walker<'_> {
         if !gaps.is_empty() {
             self.lose(self.facts.root_page, 1, "no leaf that can be read owns some keys");
         }
+        self.end_leaves(level);
+        Ok(())
+    }
+
+    /// Does the same for leaves that are blocks; an index counts the records in their logs.
+    pub fn run_leaf_blocks(&mut self) -> Result<(), LabError> {
+        let Some(reader) = self.reader else { return Ok(()) };
+        let mut level = LevelFacts::empty(1);
+        let (owners, gaps) = self.owners(reader)?;
+        let ranges: Vec<_> = owners.iter().flat_map(|(_, owned)| owned).cloned().collect();
+        let medium = self.root.medium;
+        let counts = with_index(&mut self.pages.copy(), &medium, Counts(ranges)).and_then(|it| it);
+        let Ok(counts) = counts else {
+            self.lose(self.facts.root_page, 1, "the index does not open, or a leaf is damaged");
+            return Ok(());
+        };
+        if !gaps.is_empty() {
+            self.lose(self.facts.root_page, 1, "no leaf that can be read owns some keys");
+        }
+        let record_bytes = usize::from(medium.key_bytes) + usize::from(medium.value_bytes);
+        let block_pages = u32::from(medium.pages_per_block);
+        let block_bytes = self.pages.layout.page_bytes() * block_pages as usize;
+        let mut counts = counts.into_iter();
+        for (page, owned) in owners {
+            let records: usize = counts.by_ref().take(owned.len()).sum();
+            level.add(records, block_bytes / record_bytes.max(1));
+            self.valid.extend(page.0..page.0 + block_pages);
+        }
+        // A leaf records how many records were in order when it was written.
+        self.facts.records = u32::try_from(level.records).unwrap_or(u32::MAX);
+        self.end_leaves(level);
+        Ok(())
+    }
+
+    /// The leaves that own keys, from the newest on, and the keys that none owns.
+    fn owners(&mut self, reader: Reader) -> Result<(Vec<Owner>, Vec<Gap>), LabError> {
+        let (root, area_bytes) = (self.root, self.pages.layout.area_bytes());
+        let key_bytes = usize::from(root.medium.key_bytes);
+        let mut leaves: Vec<_> = self
+            .pages
+            .readable()
+            .filter(|(_, header)| {
+                (header.identity, header.medium, header.height) == (root.identity, root.medium, 1)
+                    && header.sequence <= root.sequence
+            })
+            .map(|(page, header)| (header.sequence, page))
+            .collect();
+        leaves.sort_unstable_by(|a, b| b.cmp(a));
+        let mut owners = Vec::new();
+        let mut gaps: Vec<Gap> = vec![(vec![0; key_bytes], None)];
+        for (_, page) in leaves {
+            if gaps.is_empty() {
+                break;
+            }
+            let area = &self.pages.bytes(page)?[..area_bytes];
+            let Some((low, high)) = (reader.nodes.range_in)(area, key_bytes) else { continue };
+            let (owned, left) = divide(&gaps, low, high);
+            if !owned.is_empty() {
+                owners.push((page, owned));
+            }
+            gaps = left;
+        }
+        Ok((owners, gaps))
+    }
+
+    fn end_leaves(&mut self, mut level: LevelFacts) {
         level.finish();
         self.facts.height = if level.nodes > 1 { 2 } else { 1 };
         self.facts.levels = vec![level];
-        Ok(())
+    }
+}
+
+/// Counts the records of each range.
+struct Counts(Vec<Gap>);
+
+impl Job for Counts {
+    type Output = Result<Vec<usize>, LabError>;
+
+    fn run<S: System>(self, index: &mut Index<'_, &mut Chip, S>) -> Self::Output {
+        let count = |(low, high): Gap| {
+            let bounds = (
+                Bound::Included(&low[..]),
+                match &high {
+                    Some(high) => Bound::Excluded(&high[..]),
+                    None => Bound::Unbounded,
+                },
+            );
+            let counted = index.range(bounds).and_then(|range| range.count());
+            counted.map(|count| count as usize).map_err(|error| LabError(error.to_string()))
+        };
+        self.0.into_iter().map(count).collect()
     }
 }
 

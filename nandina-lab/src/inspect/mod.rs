@@ -248,6 +248,9 @@ fn count(chip: &Chip, pages: &Pages, newest: Option<&Header>, tree: Option<&Walk
     let is_journal = newest
         .and_then(|newest| reader_of(newest.medium.system)?.packed)
         .map(|packed| packed.is_journal);
+    let has_leaf_blocks = newest
+        .and_then(|newest| reader_of(newest.medium.system))
+        .is_some_and(|reader| reader.system.has_leaf_blocks());
     let geometry = chip.profile().geometry;
     let pairing = chip.profile().capabilities.pairing;
     let in_block = geometry.pages_per_block;
@@ -261,6 +264,9 @@ fn count(chip: &Chip, pages: &Pages, newest: Option<&Header>, tree: Option<&Walk
                 &mut counts.skipped
             }
             Err(PageFault::Erased) => &mut counts.erased,
+            // Only the first page of a leaf that is a block has a header, and loses it at the end.
+            Err(_) if tree.is_some_and(|tree| tree.valid.contains(&page)) => &mut counts.valid,
+            Err(PageFault::Damaged | PageFault::Appended) if has_leaf_blocks => &mut counts.stale,
             // (The inspector's layout reads pages of every system.)
             Err(PageFault::Damaged | PageFault::Appended) => &mut counts.damaged,
             Err(PageFault::Unreadable) => &mut counts.unreadable,

@@ -63,6 +63,11 @@ impl Pages {
         Ok(pages)
     }
 
+    /// A copy of the chip.
+    pub fn copy(&self) -> Chip {
+        self.chip.clone()
+    }
+
     fn find_session(&mut self) -> Result<(), LabError> {
         let is_session = |header: &Header| {
             (header.begins_session() || header.ends_session())

@@ -133,6 +133,9 @@ pub fn walk(pages: &mut Pages, page: PageNumber) -> Result<Walk, LabError> {
         Walker { pages, root, reader, facts, valid: BTreeSet::new(), names: BTreeMap::new() };
     match impossible {
         Some(reason) => walker.lose(page.0, root.height, reason),
+        None if reader.is_some_and(|reader| reader.system.has_leaf_blocks()) => {
+            walker.run_leaf_blocks()?
+        }
         None if reader.is_some_and(|reader| !reader.system.has_inner_nodes()) => {
             walker.run_leaves()?
         }

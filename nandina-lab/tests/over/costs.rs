@@ -115,9 +115,10 @@ fn every_layer_of_the_list_holds_every_record_of_every_system_that_can() {
                     assert!(cost.ftl.unwrap().map_bytes > 0, "{system} over {name}");
                 }
                 SystemRun::Refused(refusal) => {
-                    assert_eq!(system, "vm-ow", "{refusal:?}");
+                    // Those that program parts of a page.
+                    assert!(["vm-ow", "rosette-nor"].contains(&system), "{refusal:?}");
                     assert_eq!(refusal.over, Some(name.clone()));
-                    assert!(refusal.reason.contains("programs a page 2 times"), "{refusal:?}");
+                    assert!(refusal.reason.contains("it programs a page "), "{refusal:?}");
                 }
             }
         }

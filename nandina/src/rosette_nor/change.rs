@@ -78,7 +78,12 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 _ => break,
             }
         }
-        first.map_or_else(|| self.change(change, &mut was_there), Err)
+        match first {
+            None => self.change(change, &mut was_there),
+            // One sector after the other fails.
+            Some(fault) if fault.rejects_writes() && self.is_worn_out() => Err(self.no_room()),
+            Some(fault) => Err(fault),
+        }
     }
 
     /// Whether a change was made, as far as can be read.

@@ -28,7 +28,7 @@ pub const COMMIT_BYTES: usize = 8;
 pub const ENDS_BYTES: usize = 8;
 
 /// Bytes of a head beside its two fences.
-const HEAD_BESIDE: usize = 8;
+pub const HEAD_BESIDE: usize = 8;
 
 /// The most slots of a log, whose numbers have a byte.
 const SLOTS_MAX: usize = 254;

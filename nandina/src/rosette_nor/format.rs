@@ -181,9 +181,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(check_medium(&found, &self.medium).err())
     }
 
-    /// Whether the root of a system that replaces pages may be in the second page of the chip.
+    /// Whether the second page of the chip may hold the root of another system.
     ///
-    /// Such a system replaces one of the first two pages. Cost: a read on a chip that can do that.
+    /// A system that replaces pages has its root in one of the first two. Cost: a read on a chip that can do that.
     fn has_other_root(&mut self) -> Result<bool, Fault<F::Error>> {
         let can_be = self.cells.flash().capabilities().rewrite;
         Ok(can_be && self.cells.foreign_header(SECOND_PAGE)?.is_ok())

@@ -6,7 +6,7 @@
 //! checksum of the sorted records, and its complement: of such a pair no part is another pair, so a
 //! torn one never passes.
 
-use super::form::{COMMIT_BYTES, ENDS_BYTES, Form};
+use super::form::{COMMIT_BYTES, ENDS_BYTES, Form, HEAD_BESIDE};
 use crate::bytes::{u16_at, u32_at};
 use crate::engine::KEY_BYTES_MAX;
 use crate::node::{HEADER_BYTES, Medium, PageHeader, PageLayout};
@@ -110,6 +110,13 @@ pub fn fences<'t>(form: &Form, tail: &'t [u8]) -> Fences<'t> {
     (low, (tail[2] & IS_BOUNDED != 0).then_some(high))
 }
 
+/// The fences of a leaf in the node area of its first page.
+pub fn fences_in(area: &[u8], key_bytes: usize) -> Option<Fences<'_>> {
+    let head = area.len().checked_sub(HEAD_BESIDE + 2 * key_bytes)?;
+    let (low, high) = area[head + 4..].split_at(key_bytes);
+    Some((low, (area[head + 2] & IS_BOUNDED != 0).then_some(&high[..key_bytes])))
+}
+
 /// The commit of a leaf whose sorted records have this checksum.
 pub fn commit(sum: u32) -> [u8; COMMIT_BYTES] {
     let mut bytes = [0; COMMIT_BYTES];
@@ -199,6 +206,8 @@ mod tests {
             assert_eq!((found.identity, found.sequence), (3, 1 << 40));
             assert_eq!((found.erases, found.sorted), (77, 83));
             assert_eq!(fences(&form, tail), (&[1, 2, 3, 4][..], high));
+            let end = form.head_bytes();
+            assert_eq!(fences_in(&tail[..end], 4), Some((&[1, 2, 3, 4][..], high)));
             for bit in 0..8 * form.head_bytes() {
                 tail[bit / 8] ^= 1 << (bit % 8);
                 assert!(read(&form, tail, &MEDIUM, &mut sum).is_none(), "bit {bit}");

@@ -75,12 +75,16 @@ impl<'b, F: Flash> SectorLeaves<'b, F> {
         }
     }
 
+    /// Whether more sectors are bad than the chip may have.
+    pub(super) fn is_worn_out(&self) -> bool {
+        let flash = self.cells.flash();
+        self.pool.bad() > flash.capabilities().bad_blocks_max(flash.geometry().blocks)
+    }
+
     /// The error for a lack of sectors: worn out, or no room.
     pub(super) fn no_room(&self) -> Fault<F::Error> {
-        let flash = self.cells.flash();
-        let bad_blocks = self.pool.bad();
-        if bad_blocks > flash.capabilities().bad_blocks_max(flash.geometry().blocks) {
-            return Fault::WornOut { bad_blocks };
+        if self.is_worn_out() {
+            return Fault::WornOut { bad_blocks: self.pool.bad() };
         }
         Fault::NoRoom { limit_pages: self.leaves_max as u32 }
     }

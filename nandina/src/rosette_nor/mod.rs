@@ -46,7 +46,7 @@ pub use leaves::SectorLeaves;
 
 use core::convert::Infallible;
 
-use crate::engine::{Description, Options, Plan, System, UpdateScheme};
+use crate::engine::{Description, Nodes, Options, PageSharing, Plan, System, UpdateScheme};
 use crate::error::OpenError;
 use crate::flash::{Capabilities, Flash, Geometry, Needs};
 
@@ -56,8 +56,8 @@ use crate::flash::{Capabilities, Flash, Geometry, Needs};
 /// of a log. It needs RAM for each leaf ([`Options::leaves`]), for the keys of one log, and for two
 /// pages. Records have at most 500 bytes.
 ///
-/// Sectors that fail are marked as bad, and their leaves are written elsewhere. It needs a chip that
-/// keeps such marks if sectors can fail ([`Flash::mark_bad`]). Weak pages are not refreshed: such
+/// Sectors that fail are marked as bad, and their leaves are written elsewhere. It needs a chip
+/// that keeps such marks if sectors can fail ([`Flash::mark_bad`]). Weak pages are not refreshed: such
 /// chips seldom have an ECC.
 pub struct RosetteNor;
 
@@ -79,6 +79,15 @@ impl System for RosetteNor {
         updates: UpdateScheme::LeafBlocks,
         ..Description::EMPTY
     };
+
+    const NODES: Option<Nodes> = Some(Nodes {
+        extent: |area, _, _| 0..area.bytes.len(),
+        address_in: |_| None,
+        range_in: head::fences_in,
+        trims: true,
+        sharing: PageSharing::Never,
+        path_pages: |_| 1,
+    });
 
     type Engine<'b, F: Flash> = SectorLeaves<'b, F>;
 
