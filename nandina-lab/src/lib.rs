@@ -16,6 +16,7 @@ pub mod inspect;
 pub mod layer;
 pub mod replay;
 pub mod reproduce;
+pub mod rivals;
 pub mod run;
 pub mod store;
 pub mod subject;
