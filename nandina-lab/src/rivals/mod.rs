@@ -5,7 +5,9 @@
 //! they are for a lab on a host. They are not in the registry, whose suite looks into nodes.
 
 mod bftl;
+mod buffers;
 mod engine;
+mod la_tree;
 mod pages;
 mod tree;
 
@@ -14,27 +16,43 @@ use core::convert::Infallible;
 use nandina::engine::{Description, Options, Plan};
 use nandina::flash::{Capabilities, Flash, Geometry};
 use nandina::{OpenError, System};
+use nandina_sim::Chip;
 
 use engine::{Rival, RivalIndex};
 
-/// A node is a list of pages, and a page has index units of many nodes.
-pub struct Bftl;
+/// Declares a rival as a system: its engine, and bounds that are the same for all.
+macro_rules! system {
+    ($(#[$doc:meta])* $name:ident, $of:ident) => {
+        $(#[$doc])*
+        pub struct $name;
 
-impl System for Bftl {
-    const DESCRIPTION: Description = <bftl::Bftl<nandina_sim::Chip> as Rival<_>>::DESCRIPTION;
+        impl System for $name {
+            const DESCRIPTION: Description = <$of::$name<Chip> as Rival<Chip>>::DESCRIPTION;
 
-    type Engine<'b, F: Flash> = RivalIndex<'b, bftl::Bftl<F>, F>;
+            type Engine<'b, F: Flash> = RivalIndex<'b, $of::$name<F>, F>;
 
-    fn ram_needed(geometry: &Geometry, options: &Options) -> usize {
-        engine::ram_needed(geometry, options)
-    }
+            fn ram_needed(geometry: &Geometry, options: &Options) -> usize {
+                engine::ram_needed(geometry, options)
+            }
 
-    fn plan(
-        geometry: &Geometry,
-        _: &Capabilities,
-        options: &Options,
-        _: u32,
-    ) -> Result<Plan, OpenError<Infallible>> {
-        engine::plan(geometry, options)
-    }
+            fn plan(
+                geometry: &Geometry,
+                _: &Capabilities,
+                options: &Options,
+                _: u32,
+            ) -> Result<Plan, OpenError<Infallible>> {
+                engine::plan(geometry, options)
+            }
+        }
+    };
+}
+
+system! {
+    /// A node is a list of pages, and a page has index units of many nodes.
+    Bftl, bftl
+}
+
+system! {
+    /// Changes wait in pages above the leaves, until lookups have paid for moving them.
+    LaTree, la_tree
 }

@@ -280,9 +280,11 @@ fn grow(lower: u32, uppers: &[Node], most: Most, head: &mut Head, edits: &mut Ve
         let parts = divide(&mut root, most, head);
         above = parts.iter().filter_map(entry).collect();
         edits.push(Edit { before: None, after: Some(root), divided: None });
-        edits.extend(
-            parts.into_iter().map(|node| Edit { before: None, after: Some(node), divided: None }),
-        );
+        edits.extend(parts.into_iter().map(|node| Edit {
+            before: None,
+            after: Some(node),
+            divided: None,
+        }));
     }
 }
 

@@ -28,6 +28,16 @@ pub const fn options(write_buffer: usize) -> Options {
     Options { write_buffer, ..Options::new(4, 12) }
 }
 
+/// Options with long keys: nodes have few entries, and trees become high.
+pub const HIGH: Options = Options { write_buffer: 1, ..Options::new(64, 4) };
+
+/// The key of a number in keys of so many bytes.
+pub fn key_of(number: u32, key_bytes: usize) -> Vec<u8> {
+    let mut key = key::from_u32(number).to_vec();
+    key.resize(key_bytes, 0);
+    key
+}
+
 /// The device with so many blocks.
 pub fn chip(blocks: u32) -> Chip {
     Chip::new(CHIP.with_blocks(blocks))
