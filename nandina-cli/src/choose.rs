@@ -4,6 +4,7 @@ use clap::Args;
 use nandina::flash::profile::{self, Profile};
 use nandina_lab::LabError;
 use nandina_lab::layer::{Layer, TransitBuffer};
+use nandina_lab::rivals;
 use nandina_lab::systems::{SYSTEMS, stack};
 
 /// Returns the chip of this name.
@@ -24,7 +25,7 @@ pub fn chosen(
     let on_their_own: Vec<_> = keys.iter().filter_map(|key| stack(key)).collect();
     let others: Vec<_> = keys.iter().filter(|key| stack(key).is_none()).cloned().collect();
     let are_stacks = others.is_empty() && !keys.is_empty();
-    let systems = if are_stacks { Vec::new() } else { systems(&others)? };
+    let systems = if are_stacks { Vec::new() } else { with_rivals(&others)? };
     let above = |&layer: &Option<Layer>| systems.iter().map(move |&system| (system, layer));
     let mut chosen: Vec<_> = layers.iter().flat_map(above).collect();
     chosen.extend(on_their_own.into_iter().map(|(system, layer)| (system, Some(layer))));
@@ -33,7 +34,18 @@ pub fn chosen(
 
 /// Returns the systems of these names; all of them if `keys` is empty.
 pub fn systems(keys: &[String]) -> Result<Vec<&'static str>, LabError> {
-    let known: Vec<_> = SYSTEMS.iter().map(|system| system.key).collect();
+    named(keys, SYSTEMS.iter().map(|system| system.key).collect())
+}
+
+/// The same, where `bftl` and `la` can be named, too.
+pub fn with_rivals(keys: &[String]) -> Result<Vec<&'static str>, LabError> {
+    if keys.is_empty() {
+        return systems(keys);
+    }
+    named(keys, SYSTEMS.iter().chain(rivals::SYSTEMS).map(|system| system.key).collect())
+}
+
+fn named(keys: &[String], known: Vec<&'static str>) -> Result<Vec<&'static str>, LabError> {
     if keys.is_empty() {
         return Ok(known);
     }

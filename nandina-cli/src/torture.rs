@@ -15,7 +15,7 @@ use nandina_lab::torture::{
 };
 use serde_json::json;
 
-use crate::choose::{HybridSettings, layers, systems};
+use crate::choose::{HybridSettings, layers, with_rivals};
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 use crate::tables;
@@ -27,7 +27,7 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "exhaustive")]
     mode: ModeArgument,
     /// Systems to torture, separated by commas; in a swarm also pages, the logical pages of the
-    /// FTLs themselves [default: all systems]
+    /// FTLs themselves; bftl and la are no systems of the default [default: all systems]
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
     /// FTLs between the systems and the chip, separated by commas, such as ftl:page, ftl:compact,
@@ -180,7 +180,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
 /// Systems by name, and the logical pages of FTLs.
 fn subjects(names: &[String]) -> Result<Vec<&'static str>, LabError> {
     let (pages, others): (Vec<_>, Vec<_>) = names.iter().cloned().partition(|name| name == PAGES);
-    let mut all = if pages.is_empty() || !others.is_empty() { systems(&others)? } else { vec![] };
+    let mut all =
+        if pages.is_empty() || !others.is_empty() { with_rivals(&others)? } else { vec![] };
     all.extend(pages.first().map(|_| PAGES));
     Ok(all)
 }

@@ -13,10 +13,11 @@ pub use leaf_pairs::LeafPairs;
 use nandina::System;
 use nandina::flash::Profile;
 use nandina::store::{
-    BTree, Description, Mu, MuStar, Rosette, RosetteNor, Tnc, Vm, VmOw, Wandering, Wpcb,
+    BTree, Description, Mu, MuStar, Rosette, RosetteNor, Tnc, Visitor, Vm, VmOw, Wandering, Wpcb,
 };
 
 use crate::layer::{Layer, TransitBuffer};
+use crate::rivals;
 
 #[cfg(not(feature = "example-store"))]
 nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, RosetteNor, Tnc, MuStar];
@@ -24,6 +25,15 @@ nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, RosetteNor, Tn
 nandina::registry![
     Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, RosetteNor, Tnc, MuStar, LeafPairs
 ];
+
+/// Runs `visitor` with the system of this key, which may be a rival ([`crate::rivals`]).
+pub fn visit_any<V: Visitor>(key: &str, visitor: V) -> Option<V::Output> {
+    if rivals::SYSTEMS.iter().any(|system| system.key == key) {
+        rivals::visit(key, visitor)
+    } else {
+        visit(key, visitor)
+    }
+}
 
 /// Whether a system is a store of one's own, and none of the library.
 pub fn is_own(system: &Description) -> bool {

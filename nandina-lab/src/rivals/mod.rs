@@ -2,7 +2,8 @@
 //!
 //! The WPCB-tree paper names both in a table and describes neither; each file says what was chosen.
 //! They need a device that replaces each page as a whole, as an FTL does, and they use the heap:
-//! they are for a lab on a host. They are not in the registry, whose suite looks into nodes.
+//! they are for a lab on a host. They are no systems of [`crate::systems`], whose suite looks into
+//! nodes; comparisons and torture take them by name.
 
 mod bftl;
 mod buffers;
@@ -56,3 +57,5 @@ system! {
     /// Changes wait in pages above the leaves, until lookups have paid for moving them.
     LaTree, la_tree
 }
+
+nandina::registry![Bftl, LaTree];

@@ -179,22 +179,23 @@ pub fn apply(
     let mut gone = None;
     for before in nodes.into_iter().rev() {
         let mut after = before.clone();
-        if before.level == 1 {
-            change(&mut after, changes);
-            head.records += after.entries.len() as u32;
-            head.records -= before.entries.len() as u32;
-        }
         if let Some(gone) = gone.take() {
             after.entries.retain(|_, child| number_at(child, 0) != gone);
         }
-        adopt(&mut after, std::mem::take(&mut new));
+        let uppers = if before.level == 1 {
+            let uppers = change(&mut after, changes.iter().cloned(), most, head);
+            let now = uppers.iter().chain([&after]).map(|part| part.entries.len() as u32);
+            head.records = head.records + now.sum::<u32>() - before.entries.len() as u32;
+            uppers
+        } else {
+            adopt(&mut after, std::mem::take(&mut new), most, head)
+        };
         let is_root = before.number == head.root;
         if after.entries.is_empty() && !is_root && may_go {
             gone = Some(before.number);
             edits.push(Edit { before: Some(before), after: None, divided: None });
             continue;
         }
-        let uppers = divide(&mut after, most, head);
         if is_root && uppers.is_empty() && after.level > 1 && after.entries.len() <= 1 {
             if !stays(before.number) {
                 shrink(before, &after, head, &mut edits);
@@ -214,27 +215,46 @@ pub fn apply(
     edits
 }
 
-fn change(leaf: &mut Node, changes: &[Change]) {
-    for (key, value) in changes {
-        match value {
-            Some(value) => leaf.entries.insert(key.clone(), value.clone()),
-            None => leaf.entries.remove(key),
+/// Makes changes of entries one after another. Returns the upper parts of the node, in order.
+fn change(
+    node: &mut Node,
+    changes: impl Iterator<Item = Change>,
+    most: Most,
+    head: &mut Head,
+) -> Vec<Node> {
+    let mut uppers: Vec<Node> = Vec::new();
+    for (key, has) in changes {
+        let behind = uppers.partition_point(|upper| {
+            upper.entries.first_key_value().is_none_or(|(first, _)| *first <= key)
+        });
+        let part = if behind == 0 { &mut *node } else { &mut uppers[behind - 1] };
+        match has {
+            Some(has) => part.entries.insert(key, has),
+            None => part.entries.remove(&key),
         };
+        if let Some(upper) = divide(part, most, head) {
+            uppers.insert(behind, upper);
+        }
     }
+    uppers.retain(|upper| !upper.entries.is_empty());
+    if node.entries.is_empty() && !uppers.is_empty() {
+        node.entries = uppers.remove(0).entries;
+    }
+    uppers
 }
 
 /// Adds children, each behind the one that it was a part of.
-fn adopt(node: &mut Node, new: Vec<(Vec<u8>, u32)>) {
-    let Some((lowest, _)) = new.first() else { return };
+fn adopt(node: &mut Node, new: Vec<(Vec<u8>, u32)>, most: Most, head: &mut Head) -> Vec<Node> {
     // The first child had keys below its own; of all keys zeros are the lowest.
-    if let Some(first) = node.entries.first_entry().filter(|first| first.key() >= lowest) {
+    if let Some((lowest, _)) = new.first()
+        && let Some(first) = node.entries.first_entry().filter(|first| first.key() >= lowest)
+    {
         let zeros = vec![0; lowest.len()];
         let child = first.remove();
         node.entries.insert(zeros, child);
     }
-    for (key, child) in new {
-        node.entries.insert(key, child.to_le_bytes().to_vec());
-    }
+    let new = new.into_iter().map(|(key, child)| (key, Some(child.to_le_bytes().to_vec())));
+    change(node, new, most, head)
 }
 
 /// The entry of a parent for a node that begins with its own first key.
@@ -242,21 +262,16 @@ fn entry(node: &Node) -> Option<(Vec<u8>, u32)> {
     node.entries.first_key_value().map(|(key, _)| (key.clone(), node.number))
 }
 
-/// Takes the upper parts of a node that has too many entries, and returns them in order.
-fn divide(node: &mut Node, most: Most, head: &mut Head) -> Vec<Node> {
+/// Takes the upper half of a node that has too many entries.
+fn divide(node: &mut Node, most: Most, head: &mut Head) -> Option<Node> {
     if node.entries.len() <= most.of(node.level) {
-        return Vec::new();
+        return None;
     }
-    let half = node.entries.len() / 2;
-    let Some(key) = node.entries.keys().nth(half).cloned() else { return Vec::new() };
+    let key = node.entries.keys().nth(node.entries.len() / 2).cloned()?;
     let mut upper = Node::new(head.next, node.level);
     head.next += 1;
     upper.entries = node.entries.split_off(&key);
-    let mut uppers = divide(node, most, head);
-    let beyond = divide(&mut upper, most, head);
-    uppers.push(upper);
-    uppers.extend(beyond);
-    uppers
+    Some(upper)
 }
 
 fn push(before: Node, after: Node, uppers: Vec<Node>, edits: &mut Vec<Edit>) {
@@ -275,9 +290,8 @@ fn grow(lower: u32, uppers: &[Node], most: Most, head: &mut Head, edits: &mut Ve
         let mut root = Node::new(head.next, head.height + 1);
         head.next += 1;
         root.entries.insert(vec![0; lowest.len()], lower.to_le_bytes().to_vec());
-        adopt(&mut root, above);
         (head.root, head.height, lower) = (root.number, root.level, root.number);
-        let parts = divide(&mut root, most, head);
+        let parts = adopt(&mut root, above, most, head);
         above = parts.iter().filter_map(entry).collect();
         edits.push(Edit { before: None, after: Some(root), divided: None });
         edits.extend(parts.into_iter().map(|node| Edit {

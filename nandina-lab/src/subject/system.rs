@@ -10,12 +10,12 @@ use nandina_sim::{Chip, ChipError};
 
 use super::{Counts, Maker, Setup, Subject, SubjectError};
 use crate::layer::{Bus, FtlWork};
-use crate::systems::visit;
+use crate::systems::visit_any;
 use crate::{LabError, fit};
 
-/// The system of the registry whose key is `key`.
+/// The system whose key is `key`, of the registry or a rival.
 pub fn system(key: &str) -> Result<&'static dyn Maker, LabError> {
-    visit(key, Find).ok_or_else(|| LabError::no_system(key))
+    visit_any(key, Find).ok_or_else(|| LabError::no_system(key))
 }
 
 struct Find;

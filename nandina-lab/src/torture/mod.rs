@@ -47,7 +47,7 @@ pub use swarm::{Episode, episode};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::layer::{Layer, name_of};
-use crate::systems::visit;
+use crate::systems::visit_any;
 use nandina::store::Visitor;
 use nandina_ftl::ftl::DISK;
 use nandina_sim::FaultCounters;
@@ -204,7 +204,7 @@ pub fn torture_shares(
         let layer = pages_of(torture.mode, layer)?;
         return Ok(pages::swarm(&torture, layer, shares, progress));
     }
-    visit(key, Whole { torture, layer, shares, progress })
+    visit_any(key, Whole { torture, layer, shares, progress })
         .unwrap_or_else(|| Err(LabError::no_system(key)))
 }
 
@@ -285,7 +285,7 @@ pub fn replay(name: &str) -> Result<Outcome, LabError> {
         let lived = pages::episode(case.seed, layer, case.hardships, &mut Episode::default());
         return Ok(lived.map_or_else(Outcome::Violated, |()| Outcome::Survived));
     }
-    visit(key, One { case: &case, layer }).unwrap_or_else(|| Err(LabError::no_system(key)))
+    visit_any(key, One { case: &case, layer }).unwrap_or_else(|| Err(LabError::no_system(key)))
 }
 
 struct One<'c> {

@@ -138,14 +138,14 @@ fn la_has_these_chip_operations() {
     expect![[r#"
         buffer 0, format: 1024 reads, 1 writes
         buffer 0, 1,000 inserts: 1024 reads, 1001 writes
-        buffer 0, 1,000 lookups: 2114 reads, 1034 writes
-        buffer 0, 1,000 removals: 2114 reads, 2034 writes
-        buffer 0, mount: 3139 reads, 2034 writes
+        buffer 0, 1,000 lookups: 2114 reads, 1054 writes
+        buffer 0, 1,000 removals: 2114 reads, 2054 writes
+        buffer 0, mount: 3139 reads, 2054 writes
         buffer 1, format: 1024 reads, 1 writes
         buffer 1, 1,000 inserts: 1024 reads, 37 writes
-        buffer 1, 1,000 lookups: 2114 reads, 70 writes
-        buffer 1, 1,000 removals: 2114 reads, 107 writes
-        buffer 1, mount: 3139 reads, 107 writes
+        buffer 1, 1,000 lookups: 2114 reads, 90 writes
+        buffer 1, 1,000 removals: 2114 reads, 127 writes
+        buffer 1, mount: 3139 reads, 127 writes
     "#]]
     .assert_eq(&golden::<LaTree>());
 }

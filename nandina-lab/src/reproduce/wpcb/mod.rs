@@ -21,6 +21,7 @@ mod growth;
 mod keys;
 mod model;
 mod mu_trees;
+mod on_device;
 mod page_map;
 mod rebalancing;
 mod rivals;
@@ -126,7 +127,7 @@ impl Experiments {
     }
 
     fn growths(&self) -> Vec<Growth> {
-        [table2::growths(self), evictions::growths(self)].concat()
+        [table2::growths(self), evictions::growths(self), on_device::growths(self)].concat()
     }
 
     /// Operations of all runs.
@@ -142,6 +143,7 @@ impl Experiments {
         experiments.push(table2::experiment(self, &runs)?);
         experiments.push(durable::experiment(self, &runs)?);
         experiments.push(evictions::experiment(self, &runs)?);
+        experiments.push(on_device::experiment(self, &runs)?);
         experiments.extend(times::experiments(self, &runs)?);
         experiments.push(page_map::experiment(self, &runs)?);
         experiments.push(rebalancing::experiment(self, &runs)?);

@@ -25,7 +25,7 @@ use super::tree::{Rule, Touch, Tree};
 const LEVELS: usize = 2;
 
 /// Changes of a page.
-const CHANGES: usize = 128;
+pub const CHANGES: usize = 128;
 
 /// A key, and whether it is to be there.
 type Change = (u32, bool);
@@ -61,6 +61,8 @@ pub struct Lazy {
     is_durable: bool,
     /// Levels from one with buffers to the next.
     levels: usize,
+    /// Changes of a page.
+    of_page: usize,
     /// Changes that are not yet in a page of the root's buffer.
     ram: Vec<Change>,
     root: Buffer,
@@ -69,11 +71,19 @@ pub struct Lazy {
 }
 
 impl Lazy {
-    /// An empty tree. If it is durable, each change programs a page.
-    pub fn new(is_durable: bool) -> Self {
+    /// An empty tree with pages of so many changes. If it is durable, each change programs a page.
+    pub fn new(is_durable: bool, of_page: usize) -> Self {
         let (tree, store) = (Tree::new(Rule::Nodes { merges: true }), Numbered::new());
         let (ram, root, lower) = (Vec::new(), Buffer::default(), BTreeMap::new());
-        Self { flash: OnFlash { tree, store }, is_durable, levels: LEVELS, ram, root, lower }
+        Self {
+            flash: OnFlash { tree, store },
+            is_durable,
+            levels: LEVELS,
+            of_page,
+            ram,
+            root,
+            lower,
+        }
     }
 
     /// Adds a page to the root's buffer, or to that of a node.
@@ -90,12 +100,12 @@ impl Lazy {
     fn note(&mut self, change: Change, events: &mut Events) {
         self.ram.retain(|&(key, _)| key != change.0);
         self.ram.push(change);
-        if !self.is_durable && self.ram.len() < CHANGES {
+        if !self.is_durable && self.ram.len() < self.of_page {
             return;
         }
         match self.root.pages.last_mut() {
             // The page in which durable changes gather is replaced as a whole.
-            Some((page, changes)) if changes.len() < CHANGES => {
+            Some((page, changes)) if changes.len() < self.of_page => {
                 events.push(Event::Write(*page));
                 changes.clone_from(&self.ram);
             }
@@ -104,7 +114,7 @@ impl Lazy {
                 self.append(None, &changes, events);
             }
         }
-        if self.ram.len() == CHANGES {
+        if self.ram.len() == self.of_page {
             self.ram.clear();
         }
     }
@@ -223,7 +233,7 @@ impl Lazy {
                 continue;
             }
             let node = self.flash.tree.path()[depth];
-            for page in group.chunks(CHANGES) {
+            for page in group.chunks(self.of_page) {
                 self.append(Some(node), page, events);
             }
         }
@@ -302,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_buffer_is_emptied_when_lookups_have_paid_for_it() {
-        let mut tree = Lazy::new(false);
+        let mut tree = Lazy::new(false, CHANGES);
         // Two pages of changes, and one change in RAM.
         assert_eq!(inserted(&mut tree, 0..257), 2);
         assert_eq!((tree.state().in_flash, tree.state().in_ram), (256, 1));
@@ -322,7 +332,7 @@ mod tests {
 
     #[test]
     fn without_lookups_a_buffer_is_never_emptied() {
-        let mut tree = Lazy::new(false);
+        let mut tree = Lazy::new(false, CHANGES);
         assert_eq!(inserted(&mut tree, 0..12_800), 100);
         assert_eq!(tree.flash.tree.nodes(), 1);
         assert_eq!(tree.state().held, 100);
@@ -330,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_durable_change_programs_a_page() {
-        let mut tree = Lazy::new(true);
+        let mut tree = Lazy::new(true, CHANGES);
         assert_eq!(inserted(&mut tree, 0..300), 300);
         let state = tree.state();
         assert_eq!((state.in_flash, state.in_ram, state.held), (300, 0, 3));
@@ -338,7 +348,7 @@ mod tests {
 
     #[test]
     fn the_buffer_of_the_root_is_emptied_into_those_below() {
-        let mut tree = Lazy::new(false);
+        let mut tree = Lazy::new(false, CHANGES);
         let mut events = Events::default();
         tree.levels = 1;
         // Two nodes below the root, each over half of 140 leaves.
@@ -367,7 +377,7 @@ mod tests {
     #[test]
     fn changes_follow_their_keys_when_nodes_with_buffers_are_joined() {
         let mut rng = ChaCha8Rng::seed_from_u64(2);
-        let mut tree = Lazy::new(false);
+        let mut tree = Lazy::new(false, CHANGES);
         tree.levels = 1;
         let mut events = Events::default();
         let mut is_there = vec![false; 40_000];

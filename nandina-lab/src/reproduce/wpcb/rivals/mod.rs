@@ -20,7 +20,7 @@ mod units;
 use super::growth::{Grown, Growth};
 use crate::LabError;
 use buffered::{LEAF_PAGES, ibsf, mb, mb_one_page};
-use lazy::Lazy;
+use lazy::{CHANGES, Lazy};
 use logged::Logged;
 use model::{Model, OnFlash};
 use paths::Paths;
@@ -59,16 +59,26 @@ pub enum Rival {
     MbLarge,
     /// MB-tree with leaves of one page, without a header.
     MbOnePage,
+    /// BFTL with as many units in a page as the system has.
+    BftlUnits,
+    /// LA-tree with as many changes in a page as the system has.
+    LaChanges,
     /// The tree of WPCB-tree alone, to count its divisions.
     WpcbTree,
 }
+
+/// Units of a page with room for 128 entries of 8 bytes, as BFTL on a device has them.
+const DEVICE_UNITS: usize = 77;
+
+/// Changes of a page with room for a node of 128 such entries, as LA-tree on a device has them.
+const DEVICE_CHANGES: usize = 113;
 
 impl Rival {
     /// Those of the paper's figures.
     pub const DRAWN: [Self; 5] =
         [Self::Merging, Self::MuStar, Self::Ipl, Self::Dipl, Self::DiplOverFtl];
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Merging,
         Self::MuStar,
         Self::Ipl,
@@ -83,6 +93,8 @@ impl Rival {
         Self::BftlSmall,
         Self::MbLarge,
         Self::MbOnePage,
+        Self::BftlUnits,
+        Self::LaChanges,
         Self::WpcbTree,
     ];
 
@@ -103,6 +115,8 @@ impl Rival {
             Self::BftlSmall => "bftl-small",
             Self::MbLarge => "mb-large",
             Self::MbOnePage => "mb-one-page",
+            Self::BftlUnits => "bftl-77",
+            Self::LaChanges => "la-113",
             Self::WpcbTree => "wpcb-tree",
         }
     }
@@ -124,6 +138,8 @@ impl Rival {
             Self::BftlSmall => "BFTL, a unit as small as an entry",
             Self::MbLarge => "MB-tree, leaves of up to 128 pages",
             Self::MbOnePage => "MB-tree, leaves of one page",
+            Self::BftlUnits => "BFTL, 77 units in a page",
+            Self::LaChanges => "LA-tree, 113 changes in a page",
             Self::WpcbTree => "WPCB-tree, counted",
         }
     }
@@ -160,6 +176,7 @@ impl Rival {
             }
             Self::Bftl => bftl(UNITS),
             Self::BftlSmall => bftl(2 * UNITS),
+            Self::BftlUnits => bftl(DEVICE_UNITS),
             Self::MbLarge => Box::new(mb(room, 128)),
             Self::MbOnePage => Box::new(mb_one_page(room)),
             Self::WpcbTree => {
@@ -167,8 +184,9 @@ impl Rival {
             }
             Self::Ibsf => Box::new(ibsf(room)),
             Self::Mb => Box::new(mb(room, LEAF_PAGES)),
-            Self::La => Box::new(Lazy::new(false)),
-            Self::LaDurable => Box::new(Lazy::new(true)),
+            Self::La => Box::new(Lazy::new(false, CHANGES)),
+            Self::LaDurable => Box::new(Lazy::new(true, CHANGES)),
+            Self::LaChanges => Box::new(Lazy::new(false, DEVICE_CHANGES)),
         }
     }
 }
