@@ -133,7 +133,8 @@ fn a_file_is_compared_and_equal_keys_are_kept_or_replaced() {
 fn mistakes_get_one_line_and_exit_code_2() {
     assert_eq!(
         mistake(&["compare", "--systems", "mu,b-tree"]),
-        "there is no system 'b-tree': choose from wandering, mu, btree, vm, vm-ow, wpcb, rosette, rosette-nor, tnc, mu-star"
+        "there is no system 'b-tree': choose from wandering, mu, btree, vm, vm-ow, wpcb, rosette, rosette-nor, tnc, mu-star, \
+         bftl, la"
     );
     assert_eq!(
         mistake(&["compare", "--device", "floppy"]),
@@ -347,6 +348,23 @@ fn torture_counts_what_it_did_and_replays_cases_by_name() {
     assert!(
         mistake(&["torture", "--systems", "b-tree"]).starts_with("there is no system 'b-tree'")
     );
+}
+
+#[test]
+fn rivals_run_by_name_on_an_ftl_and_are_tormented() {
+    let arguments = ["compare", "--systems", "btree,bftl,la", "--device", "slc"];
+    let work = ["--over", "ftl:page", "--records", "3000", "--write-buffer", "1", "--json"];
+    let object = json(&[&arguments[..], &work].concat());
+    let systems = object["systems"].as_array().unwrap();
+    let names: Vec<_> = systems.iter().map(|system| system["system"].as_str().unwrap()).collect();
+    assert_eq!(names, ["btree", "bftl", "la"], "{object}");
+    let refused = mistake(&["compare", "--systems", "la", "--device", "slc", "--records", "30"]);
+    assert!(refused.starts_with("la: ") && refused.ends_with("the chip cannot"), "{refused}");
+    let torture = ["torture", "--systems", "bftl,la", "--mode", "linear", "--json"];
+    for report in json(&torture).as_array().unwrap() {
+        assert!(report["violations"].as_array().unwrap().is_empty(), "{report}");
+        assert!(report["cuts"].as_u64().unwrap() > 300, "{report}");
+    }
 }
 
 #[test]

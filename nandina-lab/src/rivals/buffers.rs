@@ -64,6 +64,52 @@ impl Kept {
     }
 }
 
+/// What a commit writes and ends.
+#[derive(Default)]
+pub struct Group {
+    /// Nodes that are new or other.
+    pub nodes: Vec<Node>,
+    pub gone: Vec<u32>,
+    /// Changes that are added to the buffers of these owners.
+    pub appended: Vec<(u32, Vec<Change>)>,
+    /// The owners of buffers whose older pages count no longer.
+    pub cleared: Vec<u32>,
+}
+
+impl Group {
+    pub const fn is_empty(&self) -> bool {
+        self.nodes.is_empty() && self.gone.is_empty() && self.appended.is_empty()
+    }
+
+    /// The pages to write: first those of the nodes, in order.
+    ///
+    /// Also returns the owner and the place of each page of changes. `first` is the sequence of the
+    /// first page, and `since` says from which one on the buffer of a node counts.
+    pub fn bodies(
+        &self,
+        first: u64,
+        since: impl Fn(u32) -> u64,
+        sizes: Sizes,
+    ) -> (Vec<Body>, Vec<(u32, usize, Kept)>) {
+        let nodes = self.nodes.iter();
+        let mut bodies: Vec<Body> =
+            nodes.map(|node| node_body(node, since(node.number), sizes)).collect();
+        let mut kept = Vec::new();
+        for (owner, changes) in &self.appended {
+            for chunk in changes.chunks(sizes.changes) {
+                let first = first + bodies.len() as u64;
+                kept.push((*owner, bodies.len(), Kept::new(first, chunk)));
+                bodies.push(buffer_body(*owner, first, chunk, sizes));
+            }
+        }
+        if bodies.is_empty() {
+            // A root that goes leaves no page, only another root.
+            bodies.push(node_body(&Node::new(ROOT - 1, 1), 0, sizes));
+        }
+        (bodies, kept)
+    }
+}
+
 /// Changes in flash, the oldest page first.
 #[derive(Default)]
 pub struct Buffer {
@@ -113,7 +159,7 @@ fn head(number: u32, sequence: u64, count: usize) -> Vec<u8> {
 }
 
 /// The page of a node, whose buffer counts from a sequence on.
-pub fn node_body(node: &Node, since: u64, sizes: Sizes) -> Body {
+fn node_body(node: &Node, since: u64, sizes: Sizes) -> Body {
     let mut bytes = head(node.number, since, node.entries.len());
     for (key, has) in &node.entries {
         bytes.extend(key);

@@ -24,6 +24,15 @@ use super::tree::{Keys, Most};
 /// Attempts to read a page, in a plan.
 const READS_MAX: u64 = 3;
 
+/// Levels of a tree in a plan, more than any that fits on a device.
+const HEIGHT_MAX: u32 = 16;
+
+/// Pages of a node in a plan: those of its list, or of itself and of what waits for it.
+const PAGES_OF_NODE: u32 = 5;
+
+/// Pages in a plan beside those of nodes.
+const PAGES_MORE: u32 = 64;
+
 /// The records of a leaf, as all changes leave them, and the keys that belong to it.
 pub struct Leaf {
     pub records: Vec<(Vec<u8>, Vec<u8>)>,
@@ -110,8 +119,10 @@ pub fn ram_needed(geometry: &Geometry, options: &Options) -> usize {
     layout.frame_bytes() + buffers + 8 * bounded(geometry).pages() as usize
 }
 
-/// Bounds of what an index costs. Whether records fit depends on the order in which they come.
-pub fn plan<E>(geometry: &Geometry, options: &Options) -> Result<Plan, OpenError<E>> {
+/// Bounds of what an index of so many records costs.
+///
+/// Nodes are not merged: at worst each record has a leaf of its own, and nodes above it.
+pub fn plan<E>(geometry: &Geometry, options: &Options, records: u32) -> Result<Plan, OpenError<E>> {
     if let Some(reason) = unusable(geometry) {
         return Err(OpenError::BadOption { reason });
     }
@@ -119,7 +130,11 @@ pub fn plan<E>(geometry: &Geometry, options: &Options) -> Result<Plan, OpenError
     let all = Cost { reads: pages * READS_MAX, programs: pages, ..Cost::default() };
     let mut plan = Plan::default();
     plan.ram_bytes = ram_needed(geometry, options);
-    (plan.valid_pages, plan.limit_pages) = (geometry.pages(), geometry.pages());
+    plan.height = HEIGHT_MAX as u8;
+    plan.valid_pages =
+        records.saturating_mul(PAGES_OF_NODE * HEIGHT_MAX).saturating_add(PAGES_MORE);
+    plan.limit_pages = geometry.pages();
+    plan.fits = plan.valid_pages <= plan.limit_pages;
     (plan.open, plan.get, plan.change, plan.change_after_cuts) = (all, all, all, all);
     (plan.close, plan.gc_step_least) = (all, 1);
     Ok(plan)

@@ -21,36 +21,18 @@ use nandina::node::PageHeader;
 use nandina::{Damage, Fault, Options, Violation};
 
 use super::buffers::{
-    Buffer, Changes, Kept, NODE_HEAD_BYTES, ROOT, Seen, Sizes, buffer_body, node_body, node_in,
-    seen,
+    Changes, Group, Kept, NODE_HEAD_BYTES, ROOT, Sizes, buffer_body, node_in, seen,
 };
 use super::engine::{Leaf, Rival};
-use super::pages::{Body, Head, NoIndex, Pages};
+use super::pages::{Head, NoIndex, Pages};
+use super::table::{Table, below};
 use super::tree::{Change, Edit, Most, Node, Path, apply, descend, visit};
-
-/// Levels from one with buffers to the next.
-const LEVELS: u8 = 2;
-
-/// What a program costs, in reads: 200 and 25 microseconds in the WPCB-tree paper.
-const PROGRAM_READS: u64 = 8;
-
-/// Pages that stay free beside all that changes can need.
-const SPARE: u64 = 12;
 
 /// A value, or that there is no record.
 type Value = Option<Vec<u8>>;
 
 /// The newest change of each key.
 type Newest = BTreeMap<Vec<u8>, Value>;
-
-/// What a commit writes and ends.
-#[derive(Default)]
-struct Group {
-    nodes: Vec<(Node, bool)>,
-    gone: Vec<u32>,
-    appended: Vec<(u32, Vec<Change>)>,
-    cleared: Vec<u32>,
-}
 
 /// What a lookup found, and the pages of buffers that it read for it.
 struct Looked {
@@ -66,13 +48,7 @@ pub struct LaTree<F> {
     most: Most,
     sizes: Sizes,
     head: Head,
-    /// The page and the level of each node.
-    homes: BTreeMap<u32, (u32, u8)>,
-    /// Nodes of each level.
-    levels: Vec<u64>,
-    /// From which page on the buffer of a node counts.
-    since: BTreeMap<u32, u64>,
-    buffers: BTreeMap<u32, Buffer>,
+    table: Table,
     /// Changes that are not in a page of the root's buffer, or only in those that are open.
     ram: Vec<Change>,
     /// Pages that hold what RAM held at the last flush. The next pages take their place.
@@ -87,17 +63,12 @@ pub struct LaTree<F> {
     counted: Option<u32>,
 }
 
-/// The level to which a buffer on this level is emptied: the next one with buffers, or the leaves.
-const fn below(level: u8) -> u8 {
-    level.saturating_sub(2) / LEVELS * LEVELS + 1
-}
-
 impl<F: Flash> LaTree<F> {
     fn node(&mut self, number: u32, level: u8) -> Result<Node, EngineFault<F>> {
         if let Some(root) = self.root.as_ref().filter(|root| root.number == number) {
             return Ok(root.clone());
         }
-        let Some(&(page, _)) = self.homes.get(&number) else {
+        let Some((page, _)) = self.table.home(number) else {
             return Err(Fault::Corrupt { page: PageNumber(0), reason: Damage::LacksNode });
         };
         let node = node_in(self.pages.body(page)?, self.sizes, level);
@@ -120,14 +91,9 @@ impl<F: Flash> LaTree<F> {
         descend(&head, level, is_before, |number, level| self.node(number, level))
     }
 
-    /// Nodes of a level.
-    fn nodes_of(&self, level: u8) -> u64 {
-        self.levels.get(usize::from(level)).copied().unwrap_or(0)
-    }
-
     /// The newest change of a key in a buffer, and the pages that finding it reads.
     fn search(&mut self, owner: u32, key: &[u8]) -> Result<(Option<Value>, u64), EngineFault<F>> {
-        let kept: Vec<u32> = self.buffers.get(&owner).map_or_else(Vec::new, Buffer::numbers);
+        let kept = self.table.buffer(owner);
         for (read, page) in (1..).zip(kept.iter().rev()) {
             let changes = Changes::of(self.pages.body(*page)?, self.sizes);
             if let Some(value) = changes.last_of(key) {
@@ -151,7 +117,7 @@ impl<F: Flash> LaTree<F> {
         }
         let path = self.path(1, |low| low <= key)?;
         for node in &path.nodes {
-            if !self.buffers.contains_key(&node.number) {
+            if !self.table.has_buffer(node.number) {
                 continue;
             }
             let (found, read) = self.search(node.number, key)?;
@@ -165,32 +131,12 @@ impl<F: Flash> LaTree<F> {
         Ok(looked)
     }
 
-    /// What emptying a buffer is taken to cost, in reads: its pages are read, and for each of its
-    /// changes a page is read and written, but at most one for each node that it can go to.
-    fn emptying(&self, owner: u32, level: u8, children: u64) -> u64 {
-        let Some(buffer) = self.buffers.get(&owner) else { return u64::MAX };
-        let targets = self.nodes_of(below(level));
-        // Below another node than the root: as many as nodes of its level have on average.
-        let beside = if owner == ROOT { 1 } else { self.nodes_of(level - 1).max(1) };
-        let targets = if owner == ROOT { targets } else { (targets * children).div_ceil(beside) };
-        let written = targets.min(buffer.changes());
-        buffer.pages.len() as u64 + written * (1 + PROGRAM_READS)
-    }
-
     /// Lets lookups pay, and empties what they have paid for.
     fn pay(&mut self, looked: &Looked) -> Result<(), EngineFault<F>> {
         let mut due = Vec::new();
-        let lower = looked
-            .lower
-            .iter()
-            .map(|&(owner, level, children, read)| (owner, level, children, read));
-        let height = self.head.height;
-        let all = std::iter::once((ROOT, height, 0, looked.of_root)).chain(lower);
-        for (owner, level, children, read) in all {
-            let emptying = self.emptying(owner, level, children);
-            let Some(buffer) = self.buffers.get_mut(&owner) else { continue };
-            buffer.paid += read;
-            if read > 0 && buffer.paid >= emptying {
+        let root = (ROOT, self.head.height, 0, looked.of_root);
+        for &(owner, level, children, read) in [root].iter().chain(&looked.lower) {
+            if self.table.pay(owner, level, children, read) {
                 due.push((owner, level));
             }
         }
@@ -200,7 +146,7 @@ impl<F: Flash> LaTree<F> {
 
     /// All changes of a buffer, the newest of each key.
     fn changes_of(&mut self, owner: u32, changes: &mut Newest) -> Result<(), EngineFault<F>> {
-        for page in self.buffers.get(&owner).map_or_else(Vec::new, Buffer::numbers) {
+        for page in self.table.buffer(owner) {
             changes.extend(Changes::of(self.pages.body(page)?, self.sizes).all());
         }
         Ok(())
@@ -256,7 +202,7 @@ impl<F: Flash> LaTree<F> {
         ends: bool,
     ) -> Result<Group, EngineFault<F>> {
         let leaf = path.last().clone();
-        let stays = |number| self.buffers.contains_key(&number);
+        let stays = |number| self.table.has_buffer(number);
         let edits = apply(path.nodes, changes, self.most, head, stays);
         let mut group = Group::default();
         let parts: Vec<(u32, u32, Vec<u8>)> = edits
@@ -264,7 +210,7 @@ impl<F: Flash> LaTree<F> {
             .filter_map(|edit| {
                 let (divided, node) = (edit.divided?, edit.after.as_ref()?);
                 let (key, _) = node.entries.first_key_value()?;
-                self.buffers.contains_key(&divided).then(|| (divided, node.number, key.clone()))
+                self.table.has_buffer(divided).then(|| (divided, node.number, key.clone()))
             })
             .collect();
         let divided: BTreeSet<u32> = parts.iter().map(|part| part.0).collect();
@@ -288,13 +234,13 @@ impl<F: Flash> LaTree<F> {
         for Edit { before, after, .. } in edits {
             match (before, after) {
                 (Some(before), None) => group.gone.push(before.number),
-                (before, Some(after)) => group.nodes.push((after, before.is_none())),
+                (_, Some(after)) => group.nodes.push(after),
                 (None, None) => {}
             }
         }
         if group.nodes.is_empty() && group.gone.is_empty() && ends {
             // Nothing changes, but the commit needs a page.
-            group.nodes.push((leaf, false));
+            group.nodes.push(leaf);
         }
         Ok(group)
     }
@@ -302,78 +248,53 @@ impl<F: Flash> LaTree<F> {
     /// Adds those nodes whose buffers are cleared: their pages say so.
     fn hold_sinces(&mut self, group: &mut Group, head: &Head) -> Result<(), EngineFault<F>> {
         for owner in group.cleared.clone() {
-            let has = |node: &(Node, bool)| node.0.number == owner;
+            let has = |node: &Node| node.number == owner;
             if owner == ROOT || group.nodes.iter().any(has) || group.gone.contains(&owner) {
                 continue;
             }
-            let Some(&(_, level)) = self.homes.get(&owner) else { continue };
+            let Some((_, level)) = self.table.home(owner) else { continue };
             let node = self.node(owner, level)?;
             debug_assert!(owner < head.next);
-            group.nodes.push((node, false));
+            group.nodes.push(node);
         }
         Ok(())
     }
 
     /// Writes a group of pages, and notes what it ends.
     fn commit(&mut self, mut head: Head, group: Group) -> Result<(), EngineFault<F>> {
-        let Group { nodes, gone, appended, cleared } = group;
-        if nodes.is_empty() && gone.is_empty() && appended.is_empty() {
+        if group.is_empty() {
             return Ok(());
         }
         let first = self.pages.next_sequence();
-        let mut sinces = Vec::new();
-        for &owner in &cleared {
-            if owner == ROOT {
-                head.since = self.open.first().map_or(first, |open| open.first);
-            } else {
-                sinces.push(owner);
-            }
+        if group.cleared.contains(&ROOT) {
+            head.since = self.open.first().map_or(first, |open| open.first);
         }
-        let since = |number: u32| match sinces.contains(&number) {
-            true => first,
-            false => self.since.get(&number).copied().unwrap_or(0),
-        };
-        let mut bodies: Vec<Body> =
-            nodes.iter().map(|(node, _)| node_body(node, since(node.number), self.sizes)).collect();
-        let mut kept = Vec::new();
-        for (owner, changes) in &appended {
-            for chunk in changes.chunks(self.sizes.changes) {
-                let first = first + bodies.len() as u64;
-                bodies.push(buffer_body(*owner, first, chunk, self.sizes));
-                kept.push((*owner, bodies.len() - 1, Kept::new(first, chunk)));
-            }
-        }
-        if bodies.is_empty() {
-            // A root that goes leaves no page, only another root.
-            bodies.push(node_body(&Node::new(u32::MAX - 1, 1), 0, self.sizes));
-        }
+        let since =
+            |number| if group.cleared.contains(&number) { first } else { self.table.since(number) };
+        let (bodies, kept) = group.bodies(first, since, self.sizes);
         let pages = self.pages.write(&head, &bodies)?;
         self.head = head;
+        let Group { nodes, gone, cleared, .. } = group;
         for owner in cleared {
-            for page in self.buffers.remove(&owner).map_or_else(Vec::new, |of| of.numbers()) {
+            for page in self.table.clear(owner, first) {
                 self.pages.release(page)?;
             }
         }
-        self.since.extend(sinces.into_iter().map(|owner| (owner, first)));
         for (owner, at, kept) in kept {
             self.pages.hold(pages[at]);
-            let buffer = self.buffers.entry(owner).or_default();
-            buffer.pages.push(Kept { page: pages[at], ..kept });
+            self.table.append(owner, Kept { page: pages[at], ..kept });
         }
-        for (at, (node, _)) in nodes.into_iter().enumerate() {
-            self.pages.hold(pages[at]);
-            match self.homes.insert(node.number, (pages[at], node.level)) {
-                Some((before, _)) => self.pages.release(before)?,
-                None => self.levels[usize::from(node.level)] += 1,
+        for (node, page) in nodes.into_iter().zip(pages) {
+            self.pages.hold(page);
+            if let Some(before) = self.table.put(&node, page) {
+                self.pages.release(before)?;
             }
             if node.number == self.head.root {
                 self.root = Some(node);
             }
         }
         for number in gone {
-            self.since.remove(&number);
-            if let Some((page, level)) = self.homes.remove(&number) {
-                self.levels[usize::from(level)] -= 1;
+            if let Some(page) = self.table.remove(number) {
                 self.pages.release(page)?;
             }
         }
@@ -416,37 +337,22 @@ impl<F: Flash> LaTree<F> {
     }
 
     fn close_open(&mut self) {
-        if !self.open.is_empty() {
-            self.buffers.entry(ROOT).or_default().pages.append(&mut self.open);
+        for kept in std::mem::take(&mut self.open) {
+            self.table.append(ROOT, kept);
         }
         self.ram.clear();
     }
 
-    /// Pages that the device must have for this many changes that may bring a record.
-    ///
-    /// A node can be full, so that one record divides it and all above it; more of them make a node
-    /// of each half of one. A node has another page while it is written, and so has what waits.
-    fn needed(&self, upserts: u64) -> u64 {
-        let (leaves, nodes) = (self.nodes_of(1), self.homes.len() as u64);
-        let height = u64::from(self.head.height);
-        let new = upserts.min(leaves + 2 * upserts / self.most.leaf as u64);
-        let above = new.min(nodes - leaves + 2 * new / self.most.inner as u64) + height + 2;
-        let new = if new == 0 { 0 } else { new + above };
-        let in_flash: u64 = self.buffers.values().map(|buffer| buffer.pages.len() as u64).sum();
-        let in_ram = 1 + (self.ram.len() as u64).div_ceil(self.sizes.changes as u64);
-        let owners = (2..=self.head.height).filter(|level| (level - 1) % LEVELS == 0);
-        let owners: u64 = owners.map(|level| self.nodes_of(level)).sum();
-        nodes + 2 * (new + in_flash + in_ram + owners + height) + SPARE
-    }
-
     /// Changes that wait anywhere and may bring a record.
     fn upserts(&self) -> u64 {
-        let in_flash: u64 = self.buffers.values().map(Buffer::upserts).sum();
-        in_flash + self.ram.iter().filter(|change| change.1.is_some()).count() as u64
+        let in_ram = self.ram.iter().filter(|change| change.1.is_some()).count() as u64;
+        self.table.upserts() + in_ram
     }
 
     fn has_room(&self, upserts: u64) -> bool {
-        self.needed(upserts) <= u64::from(self.pages.count())
+        let in_ram = 1 + (self.ram.len() as u64).div_ceil(self.sizes.changes as u64);
+        let needed = self.table.needed(upserts, in_ram, self.most, self.head.height);
+        needed <= u64::from(self.pages.count())
     }
 
     /// Empties all buffers, and RAM.
@@ -455,12 +361,8 @@ impl<F: Flash> LaTree<F> {
             self.write_ram(true)?;
         }
         self.close_open();
-        while let Some((&owner, _)) = self.buffers.last_key_value() {
-            let level = match self.homes.get(&owner) {
-                Some(&(_, level)) if owner != ROOT => level,
-                _ => self.head.height,
-            };
-            self.empty(owner, level)?;
+        while let Some((level, owner)) = self.table.owners().pop() {
+            self.empty(owner, if owner == ROOT { self.head.height } else { level })?;
         }
         Ok(())
     }
@@ -468,11 +370,7 @@ impl<F: Flash> LaTree<F> {
     /// What waits for each key, the newest change of each.
     fn all_changes(&mut self) -> Result<Newest, EngineFault<F>> {
         let mut changes = BTreeMap::new();
-        let level = |owner: &u32| self.homes.get(owner).map_or(u8::MAX, |home| home.1);
-        let mut owners: Vec<(u8, u32)> =
-            self.buffers.keys().map(|owner| (level(owner), *owner)).collect();
-        owners.sort_unstable();
-        for (_, owner) in owners {
+        for (_, owner) in self.table.owners() {
             self.changes_of(owner, &mut changes)?;
         }
         changes.extend(self.ram.iter().cloned());
@@ -500,10 +398,7 @@ impl<F: Flash> Rival<F> for LaTree<F> {
             most,
             sizes,
             head: Head::default(),
-            homes: BTreeMap::new(),
-            levels: vec![0; 1 + usize::from(u8::MAX)],
-            since: BTreeMap::new(),
-            buffers: BTreeMap::new(),
+            table: Table::new(),
             ram: Vec::new(),
             open: Vec::new(),
             waiting: 0,
@@ -550,7 +445,7 @@ impl<F: Flash> Rival<F> for LaTree<F> {
         self.ram.clear();
         self.waiting = 0;
         self.head = Head { root: 0, next: 1, since: 0, height: 1, records: 0 };
-        let nodes = vec![(Node::new(0, 1), true)];
+        let nodes = vec![Node::new(0, 1)];
         self.commit(self.head, Group { nodes, ..Group::default() })?;
         if self.has_room(1) {
             Ok(())
@@ -572,42 +467,17 @@ impl<F: Flash> Rival<F> for LaTree<F> {
             Err(no_index) => return Ok(Some(no_index)),
         };
         self.head = head;
-        // By owner and first page; the newest page of each is the last.
-        let mut kept: BTreeMap<(u32, u64), Kept> = BTreeMap::new();
-        for found in found {
-            match found.content {
-                Seen::Node { number, level, since } => {
-                    self.homes.insert(number, (found.page, level));
-                    self.since.insert(number, since);
-                }
-                Seen::Buffer { owner, kept: of_page } => {
-                    kept.insert((owner, of_page.first), Kept { page: found.page, ..of_page });
-                }
-            }
-        }
+        let kept = self.table.find(found);
         let mut live = BTreeSet::new();
         let read = |number, level| {
             self.pages.begin();
             self.node(number, level)
         };
         visit(&head, 2, read, |node, _| live.extend([node.number]))?;
-        self.homes.retain(|number, _| live.contains(number));
-        self.since.retain(|number, _| live.contains(number));
-        if self.homes.len() != live.len() {
+        let Some(pages) = self.table.settle(&live, &head, kept) else {
             return Err(Fault::Corrupt { page: PageNumber(0), reason: Damage::LacksNode });
-        }
-        for &(page, level) in self.homes.values() {
-            self.pages.hold(page);
-            self.levels[usize::from(level)] += 1;
-        }
-        for ((owner, first), kept) in kept {
-            let since =
-                if owner == ROOT { Some(head.since) } else { self.since.get(&owner).copied() };
-            if since.is_some_and(|since| first >= since) {
-                self.pages.hold(kept.page);
-                self.buffers.entry(owner).or_default().pages.push(kept);
-            }
-        }
+        };
+        pages.into_iter().for_each(|page| self.pages.hold(page));
         Ok(None)
     }
 
@@ -687,13 +557,11 @@ impl<F: Flash> Rival<F> for LaTree<F> {
             });
             records += new.count() as u32;
         })?;
-        if nodes != self.homes.len() || in_leaves != head.records {
+        if nodes != self.table.nodes() || in_leaves != head.records {
             wrong("the counts of nodes and records are not those of the tree");
         }
-        let owners: Vec<u32> = self.buffers.keys().copied().collect();
-        for owner in owners {
-            let is_owner = owner == ROOT || self.homes.get(&owner).is_some_and(|home| home.1 > 1);
-            if !is_owner {
+        for (level, owner) in self.table.owners() {
+            if owner != ROOT && (level == u8::MAX || level == 1) {
                 wrong("a buffer has no node");
             }
         }
@@ -705,10 +573,7 @@ impl<F: Flash> Rival<F> for LaTree<F> {
 impl<F: Flash> LaTree<F> {
     /// Forgets what the device holds, but not what waits in RAM.
     fn forget(&mut self) {
-        self.homes.clear();
-        self.levels.fill(0);
-        self.since.clear();
-        self.buffers.clear();
+        self.table = Table::new();
         self.open.clear();
         (self.root, self.counted) = (None, None);
     }

@@ -10,6 +10,7 @@ mod buffers;
 mod engine;
 mod la_tree;
 mod pages;
+mod table;
 mod tree;
 
 use core::convert::Infallible;
@@ -40,9 +41,9 @@ macro_rules! system {
                 geometry: &Geometry,
                 _: &Capabilities,
                 options: &Options,
-                _: u32,
+                records: u32,
             ) -> Result<Plan, OpenError<Infallible>> {
-                engine::plan(geometry, options)
+                engine::plan(geometry, options, records)
             }
         }
     };

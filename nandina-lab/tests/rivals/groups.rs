@@ -148,6 +148,9 @@ fn refuse_other_devices<S: System>() {
     assert!(matches!(other, Some(OpenError::Mismatch { .. })), "{other:?}");
     let planned = plan::<S>(&CHIP.geometry, &CHIP.capabilities, &options(0), 1).unwrap();
     assert_eq!(planned.ram_bytes, ram_needed::<S>(&CHIP.geometry, &options(0)));
+    assert!(planned.fits && planned.valid_pages < planned.limit_pages, "{planned:?}");
+    let many = plan::<S>(&CHIP.geometry, &CHIP.capabilities, &options(0), 100_000).unwrap();
+    assert!(!many.fits, "{many:?}");
 }
 
 #[test]
