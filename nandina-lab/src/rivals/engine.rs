@@ -1,7 +1,7 @@
 //! What an engine does in the same way for each rival: options, opening, scans and errors.
 //!
-//! After a change that failed half way RAM may disagree with the device: what waited in RAM is
-//! dropped as at a cut, and the next operation mounts. Nothing here knows how records are stored.
+//! After a change that failed half way RAM may disagree with the device: the next operation mounts,
+//! and makes the changes again that waited before. Nothing here knows how records are stored.
 
 use core::marker::PhantomData;
 use core::ops::Bound;
@@ -19,7 +19,7 @@ use nandina::{
 };
 
 use super::pages::{Head, NoIndex, Pages};
-use super::tree::{Keys, Most};
+use super::tree::{Change, Keys, Most};
 
 /// Attempts to read a page, in a plan.
 const READS_MAX: u64 = 3;
@@ -90,8 +90,10 @@ pub struct RivalIndex<'b, R, F> {
     rival: R,
     /// Whether RAM says what the device holds.
     is_known: bool,
-    /// Whether what waits in RAM outlives the next mount.
+    /// Whether the next mount leaves what waits in RAM as it is.
     keeps: bool,
+    /// Changes that wait, in the order in which they came.
+    log: Vec<Change>,
     ticks: u32,
     ticks_max: Option<u32>,
     answer: Vec<u8>,
@@ -149,9 +151,32 @@ impl<F: Flash, R: Rival<F>> RivalIndex<'_, R, F> {
                 let reason = Damage::NoRoot;
                 return Err(Fault::Corrupt { page: PageNumber(0), reason });
             }
+            // Some of them may be durable already: they are made twice then.
+            let again = if keep { &[] } else { &self.log[..] };
+            for (key, value) in again {
+                self.rival.change(key, value.as_deref())?;
+            }
             self.is_known = true;
+            self.forget_durable();
         }
         Ok(())
+    }
+
+    /// Forgets the changes that wait no longer.
+    fn forget_durable(&mut self) {
+        if self.rival.waiting() == 0 {
+            self.log.clear();
+            self.ticks = 0;
+        }
+    }
+
+    /// Makes a record or takes it away.
+    fn change(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<Option<bool>, EngineFault<F>> {
+        let was_there = self.write(|rival| rival.change(key, value))?;
+        if self.rival.waiting() > 0 {
+            self.log.push((key.to_vec(), value.map(<[u8]>::to_vec)));
+        }
+        Ok(was_there)
     }
 
     /// Does what may write. If it fails, the next operation mounts.
@@ -163,8 +188,8 @@ impl<F: Flash, R: Rival<F>> RivalIndex<'_, R, F> {
         let result = work(&mut self.rival);
         // What is refused was not begun.
         self.is_known = matches!(result, Ok(_) | Err(Fault::NoRoom { .. }));
-        if self.rival.waiting() == 0 {
-            self.ticks = 0;
+        if self.is_known {
+            self.forget_durable();
         }
         result
     }
@@ -248,6 +273,7 @@ impl<'b, F: Flash, R: Rival<F>> Engine<'b, F> for RivalIndex<'b, R, F> {
             rival: R::new(Pages::new(flash, medium), most, options),
             is_known: false,
             keeps: false,
+            log: Vec::new(),
             ticks: 0,
             ticks_max: options.write_buffer_ticks,
             answer: Vec::new(),
@@ -260,6 +286,7 @@ impl<'b, F: Flash, R: Rival<F>> Engine<'b, F> for RivalIndex<'b, R, F> {
     fn format(&mut self) -> Result<(), OpenError<F::Error>> {
         self.rival.pages_mut().forget()?;
         self.rival.format()?;
+        self.log.clear();
         self.is_known = true;
         Ok(())
     }
@@ -313,7 +340,7 @@ impl<'b, F: Flash, R: Rival<F>> Engine<'b, F> for RivalIndex<'b, R, F> {
     }
 
     fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<Inserted, EngineFault<F>> {
-        let was_there = self.write(|rival| rival.change(key, Some(value)))?;
+        let was_there = self.change(key, Some(value))?;
         Ok(match was_there {
             _ if self.rival.waiting() > 0 => Inserted::Buffered,
             Some(true) => Inserted::Replaced,
@@ -323,7 +350,7 @@ impl<'b, F: Flash, R: Rival<F>> Engine<'b, F> for RivalIndex<'b, R, F> {
     }
 
     fn remove(&mut self, key: &[u8]) -> Result<Removed, EngineFault<F>> {
-        let was_there = self.write(|rival| rival.change(key, None))?;
+        let was_there = self.change(key, None)?;
         Ok(match was_there {
             _ if self.rival.waiting() > 0 => Removed::Buffered,
             Some(true) => Removed::Found,

@@ -12,7 +12,7 @@ use example::{hold_what_a_map_holds, survive_every_cut, survive_swarms};
 use expect_test::expect;
 use nandina::{Options, System};
 use nandina_lab::rivals::{Bftl, LaTree};
-use nandina_lab::torture::{CutRun, Hardships, Mode, cut_everywhere};
+use nandina_lab::torture::{CutRun, Hardships, Mode, Outcome, cut_everywhere, replay};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -148,4 +148,12 @@ fn la_has_these_chip_operations() {
         buffer 1, mount: 3139 reads, 127 writes
     "#]]
     .assert_eq(&golden::<LaTree>());
+}
+
+/// The FTL refuses what a full buffer writes, as its chip is worn out: the changes that waited are
+/// still there.
+#[test]
+fn h1_what_waited_before_a_refused_write_waits_again() {
+    let lived = replay("swarm/bftl over ftl:fast/seed 4 unstable formats").unwrap();
+    assert_eq!(lived, Outcome::Survived);
 }
