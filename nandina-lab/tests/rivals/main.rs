@@ -157,3 +157,10 @@ fn h1_what_waited_before_a_refused_write_waits_again() {
     let lived = replay("swarm/bftl over ftl:fast/seed 4 unstable formats").unwrap();
     assert_eq!(lived, Outcome::Survived);
 }
+
+/// Errors of the device lost a change that had returned, before such changes were made again.
+#[test]
+fn h2_what_waited_before_an_error_of_the_device_waits_again() {
+    let lived = replay("swarm/la/seed 1261 unstable changed formats errors").unwrap();
+    assert_eq!(lived, Outcome::Survived);
+}
