@@ -156,7 +156,9 @@ impl<'c> Chip<'c> {
             if self.held.iter().zip(main).any(|(held, new)| new & !held != 0) {
                 return Err(Refusal::BitRises);
             }
-        } else if self.programs[place + 1..block_end].iter().any(|&programs| programs > 0) {
+        } else if !self.needs.any_order
+            && self.programs[place + 1..block_end].iter().any(|&programs| programs > 0)
+        {
             return Err(Refusal::Order);
         }
         self.store(place, main)?;
@@ -179,11 +181,18 @@ impl<'c> Chip<'c> {
     fn do_overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), Refusal> {
         let place = Self::place(page, PAGE_BYTES, 0)?;
         let end = offset as usize + bytes.len();
-        if !self.needs.overwrite || self.programs[place] == 0 {
+        let is_erased = self.programs[place] == 0;
+        if !self.needs.overwrite || is_erased && !self.needs.any_order {
             return Err(Refusal::Overwrite);
         }
         if bytes.is_empty() || end > PAGE_BYTES {
             return Err(Refusal::Size);
+        }
+        if is_erased {
+            self.held.fill(0xFF);
+            if !self.file.write((place * PAGE_BYTES) as u32, self.held) {
+                return Err(Refusal::Host);
+            }
         }
         if self.programs[place] >= self.allowed().unwrap_or(u8::MAX) {
             return Err(Refusal::EraseFirst);

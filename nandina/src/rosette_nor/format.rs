@@ -183,7 +183,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
 
     /// Whether the second page of the chip may hold the root of another system.
     ///
-    /// A system that replaces pages has its root in one of the first two. Cost: a read on a chip that can do that.
+    /// A system that replaces pages has its root in one of the first two. Cost: a read on a chip
+    /// that can do that.
     fn has_other_root(&mut self) -> Result<bool, Fault<F::Error>> {
         let can_be = self.cells.flash().capabilities().rewrite;
         Ok(can_be && self.cells.foreign_header(SECOND_PAGE)?.is_ok())

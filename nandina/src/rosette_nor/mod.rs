@@ -56,9 +56,9 @@ use crate::flash::{Capabilities, Flash, Geometry, Needs};
 /// of a log. It needs RAM for each leaf ([`Options::leaves`]), for the keys of one log, and for two
 /// pages. Records have at most 500 bytes.
 ///
-/// Sectors that fail are marked as bad, and their leaves are written elsewhere. It needs a chip
-/// that keeps such marks if sectors can fail ([`Flash::mark_bad`]). Weak pages are not refreshed: such
-/// chips seldom have an ECC.
+/// Sectors that fail are marked as bad, and their leaves are written elsewhere. If sectors can
+/// fail, it needs a chip that keeps such marks ([`Flash::mark_bad`]). Weak pages are not refreshed:
+/// chips like these seldom have an ECC.
 pub struct RosetteNor;
 
 impl System for RosetteNor {
