@@ -136,7 +136,7 @@ impl Below {
     /// A system that erases blocks trims pages, and no bound of that is known.
     fn systems(&self, keys: &[String]) -> Result<Vec<&'static str>, LabError> {
         let in_place =
-            |key: &&str| SYSTEMS.iter().any(|system| system.key == *key && !system.collects());
+            |key: &&str| SYSTEMS.iter().any(|system| system.key == *key && system.replaces());
         let chosen = systems(keys)?;
         match chosen.iter().find(|key| !in_place(key)) {
             Some(other) if !keys.is_empty() => Err(LabError(format!(

@@ -7,7 +7,7 @@ use super::merge::Pending;
 use super::slot::{self, Kind};
 use crate::engine::{Inserted, Removed};
 use crate::error::{Damage, Fault};
-use crate::flash::{Flash, FlashError};
+use crate::flash::Flash;
 
 /// Slots left in a log from which on a sector is erased ahead of need.
 const SLOTS_LEFT: usize = 4;
@@ -17,17 +17,6 @@ const READY_MIN: usize = 2;
 
 /// How often a change is tried on other sectors, if the chip rejects it.
 pub const TRIES: u32 = 8;
-
-/// Which fault is reported of the first one and that of the last attempt.
-///
-/// It is the first one, unless the device gave up later, or too many sectors are bad.
-fn worse<E: FlashError>(first: Option<Fault<E>>, last: Fault<E>) -> Fault<E> {
-    match last {
-        Fault::Device(_) if !last.rejects_writes() => last,
-        Fault::WornOut { .. } => last,
-        _ => first.unwrap_or(last),
-    }
-}
 
 impl<F: Flash> SectorLeaves<'_, F> {
     /// Inserts a record or replaces a value.
@@ -51,7 +40,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let mut was_there = None;
         for _ in 0..TRIES {
             if let Err(fault) = self.mount_to_change() {
-                return Err(worse(first, fault));
+                return Err(self.worse(first, fault));
             }
             let fault = match self.change(change, &mut was_there) {
                 Ok(was_there) => return Ok(was_there),
@@ -63,7 +52,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 if self.is_made(change)? {
                     return Ok(was_there.unwrap_or_default());
                 }
-                return Err(worse(first, fault));
+                return Err(self.worse(first, fault));
             }
             let failed = self.cells.take_failed().filter(|_| self.state.is_in_doubt());
             let rejects = fault.rejects_writes();
@@ -72,7 +61,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 Some(sector) if rejects => {
                     let moved = self.mount_to_change().and_then(|()| self.evacuate(sector));
                     if let Err(fault) = moved {
-                        return Err(worse(first, fault));
+                        return Err(self.worse(first, fault));
                     }
                 }
                 _ => break,
@@ -80,10 +69,20 @@ impl<F: Flash> SectorLeaves<'_, F> {
         }
         match first {
             None => self.change(change, &mut was_there),
-            // One sector after the other fails.
-            Some(fault) if fault.rejects_writes() && self.is_worn_out() => Err(self.no_room()),
-            Some(fault) => Err(fault),
+            Some(fault) => Err(self.worse(None, fault)),
         }
+    }
+
+    /// Which fault is reported of the first one and that of the last attempt.
+    ///
+    /// It is the first one, unless the device gave up later, or too many sectors are bad.
+    fn worse(&self, first: Option<Fault<F::Error>>, last: Fault<F::Error>) -> Fault<F::Error> {
+        let fault = match last {
+            Fault::Device(_) if !last.rejects_writes() => last,
+            _ => first.unwrap_or(last),
+        };
+        let is_rejection = fault.rejects_writes() || lacks_room(&fault);
+        if is_rejection && self.is_worn_out() { self.no_room() } else { fault }
     }
 
     /// Whether a change was made, as far as can be read.
