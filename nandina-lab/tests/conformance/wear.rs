@@ -48,7 +48,7 @@ impl Check for DeviceFills {
             // Where a leaf is a block, a program is of a slot of its log.
             let done = |chip: &Chip, updates: u32| {
                 if S::DESCRIPTION.has_leaf_blocks() {
-                    updates % 500 == 0 && chip.wear().mean >= 200.0
+                    updates.is_multiple_of(500) && chip.wear().mean >= 200.0
                 } else {
                     chip.counters().programs >= 200 * pages
                 }

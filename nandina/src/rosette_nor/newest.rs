@@ -55,13 +55,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
             self.look_at_all()?;
             match failed {
                 Some(sector) if sector == self.state.newest() => worn = failed,
-                Some(sector) if self.pool.state(sector) == Use::Free => {
-                    // What is marked as bad is not read any more.
-                    if !self.is_needed(sector)? {
-                        self.give_up(sector)?;
-                    }
-                }
-                _ => {}
+                Some(sector) => self.give_up_unless_needed(sector)?,
+                None => {}
             }
             if !goes_on {
                 break Some(fault);
@@ -91,7 +86,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let Some(rank) = found else { return Ok(()) };
         let mut firm = [0; COMMIT_BYTES];
         self.cells.read(newest, self.form.firm_at(), &mut firm)?;
-        if head::committed(&firm).is_none() {
+        let leaf = self.directory.leaf(rank);
+        // A log is begun only when the mark is there; bits of it may be torn all the same.
+        if head::committed(&firm).is_none() && self.end_of_log(&leaf, 0)? == 0 {
             if let Err(fault) = self.verify(rank) {
                 // Nothing of it was acknowledged, and it is not whole.
                 if matches!(fault, Fault::Corrupt { .. }) {
@@ -100,14 +97,18 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 return Err(fault);
             }
             // Its log has nothing that was acknowledged.
-            let leaf = self.directory.leaf(rank);
             let begun = Leaf { live: leaf.sorted, used: 0, is_untouched: false, ..leaf };
             return self.copy_newest(rank, begun);
         }
         if worn {
-            return self.copy_newest(rank, self.directory.leaf(rank));
+            return self.copy_newest(rank, leaf);
         }
         // It may be torn itself; that its program was begun is enough.
+        let mut commit = [0; COMMIT_BYTES];
+        self.cells.read(newest, self.form.marks_at(), &mut commit)?;
+        if let Some(sum) = head::committed(&commit) {
+            firm = head::commit(!sum);
+        }
         self.cells.let_fall(newest, self.form.firm_at(), &firm)?;
         self.begin_session()
     }
@@ -204,6 +205,17 @@ impl<F: Flash> SectorLeaves<'_, F> {
             // The chip rejected that.
             self.free_all();
         }
+    }
+
+    /// Gives up a sector that the chip rejects, unless it is needed.
+    ///
+    /// It is if its leaf owns a key, or may do so again. A mount reads nothing that is marked as
+    /// bad.
+    fn give_up_unless_needed(&mut self, sector: Sector) -> Result<(), Fault<F::Error>> {
+        if self.pool.state(sector) != Use::Free || self.is_needed(sector)? {
+            return Ok(());
+        }
+        self.give_up(sector)
     }
 
     /// Whether a leaf that is not live owns a key if the newest leaf is not seen later.
