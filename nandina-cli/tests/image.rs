@@ -52,8 +52,12 @@ impl Folder {
     }
 
     fn create(&self, system: &str, key: &str, value: &str) {
-        // In place, pages are replaced: not on NAND.
-        let device = if system == "btree" { "sd" } else { "slc" };
+        // Neither are pages replaced on NAND, nor are parts of them programmed.
+        let device = match system {
+            "btree" => "sd",
+            "rosette-nor" => "nor",
+            _ => "slc",
+        };
         let image = format!("image create a.img --device {device} --blocks 32");
         self.ok(&format!("{image} --system {system} --key {key} --value {value}"));
     }
