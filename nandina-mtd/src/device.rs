@@ -308,8 +308,8 @@ mod tests {
             nandina::store::SYSTEMS.iter().filter(lacks).map(|system| system.key).collect()
         };
         let (on_nand, on_nor): (Vec<_>, Vec<_>) = (lacking(nand), lacking(nor));
-        assert_eq!(on_nand, ["btree", "vm-ow", "wpcb"]);
-        assert_eq!(on_nor, ["btree", "vm-ow", "wpcb"]);
+        assert_eq!(on_nand, ["btree", "vm-ow", "wpcb", "rosette-nor"]);
+        assert_eq!(on_nor, ["btree", "vm-ow", "wpcb", "rosette-nor"]);
     }
 
     #[test]
