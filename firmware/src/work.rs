@@ -78,7 +78,8 @@ pub fn run(
     meter.restart();
     let mut place = unopened(chip, ram, meter)?;
     let index = meter.call(Kind::Format, || place.format()).map_err(|_| "format")?;
-    let mut counts = index.flash().counts();
+    let mut counts = Counts::default();
+    tell_counts(report, "format", &mut counts, index.flash().counts());
     let inserted = insert_all(index, meter, report)?;
     report.tell("records", inserted);
     report.tell("height", index.statistics().height);

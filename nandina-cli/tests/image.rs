@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use nandina::store::SYSTEMS;
 use serde_json::{Value, json};
 
 struct Folder(tempfile::TempDir);
@@ -53,9 +54,9 @@ impl Folder {
 
     fn create(&self, system: &str, key: &str, value: &str) {
         // Neither are pages replaced on NAND, nor are parts of them programmed.
-        let device = match system {
-            "btree" => "sd",
-            "rosette-nor" => "nor",
+        let device = match SYSTEMS.iter().find(|it| it.key == system) {
+            Some(it) if it.replaces() => "sd",
+            Some(it) if it.has_leaf_blocks() => "nor",
             _ => "slc",
         };
         let image = format!("image create a.img --device {device} --blocks 32");

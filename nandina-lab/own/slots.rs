@@ -11,14 +11,14 @@ use core::ops::Bound;
 
 use nandina::engine::{
     Bounds, Description, Engine, EngineFault, KEY_BYTES_MAX, Record, UpdateScheme, bounded,
-    unusable,
+    unusable, unusable_sizes,
 };
 use nandina::flash::{Capabilities, ErrorKind, Flash, FlashError, Geometry, Needs, PageNumber};
 use nandina::log::layout_of;
 use nandina::node::{Medium, PageFault, PageHeader};
 use nandina::{
-    BadOption, Cost, Damage, Fault, Idle, Inserted, OpenError, Options, Plan, Removed, Statistics,
-    System, Violation,
+    Cost, Damage, Fault, Idle, Inserted, OpenError, Options, Plan, Removed, Statistics, System,
+    Violation,
 };
 
 /// The system.
@@ -269,11 +269,8 @@ impl<'b, F: Flash> Engine<'b, F> for SlotIndex<'b, F> {
         if let Some(missing) = Slots::DESCRIPTION.needs.missing(&flash.capabilities()) {
             return Err(OpenError::Unsuited(missing));
         }
-        if options.key_bytes == 0 || options.key_bytes > KEY_BYTES_MAX {
-            return Err(OpenError::BadOption { reason: BadOption::KeyBytes });
-        }
-        if options.value_bytes > u16::MAX.into() {
-            return Err(OpenError::BadOption { reason: BadOption::ValueBytes });
+        if let Some(reason) = unusable_sizes(options) {
+            return Err(OpenError::BadOption { reason });
         }
         if per_page(&geometry, options) < 2 {
             let leaf_bytes = layout_of(&geometry).area_bytes();

@@ -267,9 +267,11 @@ fn only_stores_ask_what_a_system_is() {
     };
     files.extend(engine.into_iter().filter(beside));
     files.extend(programs.iter().flat_map(|folder| sources(&root().join(folder))));
-    // Systems outside of the library say what they are.
+    // Systems outside of the library declare how they update, and ask no other one.
     let rivals = root().join("nandina-lab/src/rivals");
-    files.retain(|(path, _)| !path.starts_with(&rivals));
+    let declares = |path: &Path, line: &str| {
+        path.starts_with(&rivals) && line == "updates: UpdateScheme::InPlace,"
+    };
     for (path, text) in &files {
         for line in text.lines().map(str::trim).filter(|line| !line.starts_with("//")) {
             lines += 1;
@@ -278,7 +280,7 @@ fn only_stores_ask_what_a_system_is() {
                 continue;
             }
             for choice in CHOICES {
-                let asks = line.contains(choice);
+                let asks = line.contains(choice) && !declares(path, line);
                 assert!(!asks, "{} asks for {choice} and not what follows: {line}", path.display());
             }
         }

@@ -94,10 +94,10 @@ fn instructions(said: &Said, counts: Option<&Counts>, call: &str) -> Result<u64,
     let timed = timed(said, call)?;
     let counted = counts.map(|counts| counted(counts, call, calls)).transpose()?;
     let reads = number(said, &format!("reads_{call}")).unwrap_or(0);
-    // Reading the timer takes instructions itself, some tens a call and more for each chip
-    // operation.
+    // Reading the timer takes instructions itself, some tens a call, and some for each read of
+    // the chip.
     if let Some(counted) = counted
-        && timed.abs_diff(counted) > counted / 32 + 200 * calls + 16 * reads
+        && timed.abs_diff(counted) > counted / 50 + 200 * calls + 16 * reads
     {
         return Err(format!("{call}: the plugin counts {counted} instructions, the timer {timed}"));
     }

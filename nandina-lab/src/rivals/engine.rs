@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 
 use nandina::engine::{
     Bounds, Description, Engine, EngineFault, KEY_BYTES_MAX, Record, bounded, unusable,
+    unusable_sizes,
 };
 use nandina::flash::{Flash, Geometry, PageNumber};
-use nandina::log::layout_of;
+use nandina::log::{check_medium, layout_of};
 use nandina::node::Medium;
 use nandina::{
-    BadOption, Cost, Damage, Fault, Idle, Inserted, OpenError, Options, Plan, Removed, Statistics,
-    Violation,
+    Cost, Damage, Fault, Idle, Inserted, OpenError, Options, Plan, Removed, Statistics, Violation,
 };
 
 use super::pages::{Head, NoIndex, Pages};
@@ -215,17 +215,7 @@ fn demand_index<E>(found: Option<NoIndex>, expected: &Medium) -> Result<(), Open
         Some(NoIndex::Version(found)) => return Err(OpenError::Version { found }),
         Some(NoIndex::Other(found)) => found,
     };
-    let settings = [
-        ("system number", u32::from(found.system), u32::from(expected.system)),
-        ("key_bytes", found.key_bytes.into(), expected.key_bytes.into()),
-        ("value_bytes", found.value_bytes.into(), expected.value_bytes.into()),
-        ("blocks", found.blocks, expected.blocks),
-        ("pages per block", found.pages_per_block.into(), expected.pages_per_block.into()),
-    ];
-    let other = settings.into_iter().find(|(_, found, expected)| found != expected);
-    other.map_or(Err(OpenError::NotNandina), |(setting, found, expected)| {
-        Err(OpenError::Mismatch { setting, found, expected })
-    })
+    check_medium(&found, expected).and(Err(OpenError::NotNandina))
 }
 
 impl<'b, F: Flash, R: Rival<F>> Engine<'b, F> for RivalIndex<'b, R, F> {
@@ -239,11 +229,8 @@ impl<'b, F: Flash, R: Rival<F>> Engine<'b, F> for RivalIndex<'b, R, F> {
         if let Some(missing) = R::DESCRIPTION.needs.missing(&flash.capabilities()) {
             return Err(OpenError::Unsuited(missing));
         }
-        if options.key_bytes == 0 || options.key_bytes > KEY_BYTES_MAX {
-            return Err(OpenError::BadOption { reason: BadOption::KeyBytes });
-        }
-        if options.value_bytes > u16::MAX.into() {
-            return Err(OpenError::BadOption { reason: BadOption::ValueBytes });
+        if let Some(reason) = unusable_sizes(options) {
+            return Err(OpenError::BadOption { reason });
         }
         let leaf_bytes = layout_of(&geometry).area_bytes();
         let most = R::most(leaf_bytes, options);

@@ -31,13 +31,21 @@ pub(crate) use worst::{WorstChange, ending_cost};
 use core::convert::Infallible;
 use core::ops::Bound;
 
-use crate::error::{Fault, OpenError};
+use crate::error::{BadOption, Fault, OpenError};
 use crate::flash::{Capabilities, Flash, Geometry};
 use crate::gc::Idle;
 pub use crate::node::{PageSharing, SplitCommit, UpdateScheme};
 
 /// Bytes of the longest key.
 pub const KEY_BYTES_MAX: usize = 64;
+
+/// The size of a key or value that no index can have, if there is one.
+pub fn unusable_sizes(options: &Options) -> Option<BadOption> {
+    if !(1..=KEY_BYTES_MAX).contains(&options.key_bytes) {
+        return Some(BadOption::KeyBytes);
+    }
+    (options.value_bytes > u16::MAX.into()).then_some(BadOption::ValueBytes)
+}
 
 /// A system: a way to keep an index on a chip.
 ///

@@ -11,7 +11,7 @@ use super::{Rosette, limits};
 use crate::blocks::{Blocks, GcPolicy, LivenessTracking, WearPolicy};
 use crate::engine::{
     Eviction, Folds, KEY_BYTES_MAX, Options, System, bounded, checkpoints_refused, path_options,
-    unusable,
+    unusable, unusable_sizes,
 };
 use crate::error::{BadOption, OpenError};
 use crate::flash::{Capabilities, Geometry};
@@ -167,11 +167,8 @@ fn leaves_max(geometry: &Geometry, options: &Options) -> u32 {
 
 /// The option that does not suit, if there is one.
 fn refused(geometry: &Geometry, options: &Options) -> Option<BadOption> {
-    if !(1..=KEY_BYTES_MAX).contains(&options.key_bytes) {
-        return Some(BadOption::KeyBytes);
-    }
-    if options.value_bytes > u16::MAX.into() {
-        return Some(BadOption::ValueBytes);
+    if let Some(reason) = unusable_sizes(options) {
+        return Some(reason);
     }
     if !(Rosette::DESCRIPTION.buffers_min..=Frames::COUNT_MAX).contains(&buffers(options)) {
         return Some(BadOption::PageBuffers);

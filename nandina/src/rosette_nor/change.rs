@@ -220,7 +220,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         if let Some(rank) = ranks.find(|&rank| self.directory.leaf(rank).sector == sector) {
             self.state.doubt();
             self.write_elsewhere(rank).or_else(|fault| {
-                // Its burial is a program, too.
+                // To mark it as replaced is a program, too.
                 let leaf = self.directory.leaf(rank);
                 if leaf.sector != sector && fault.rejects_writes() { Ok(()) } else { Err(fault) }
             })?;

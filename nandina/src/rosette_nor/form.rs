@@ -127,13 +127,13 @@ impl Form {
     }
 
     /// Where the mark begins that the commit has returned.
-    pub const fn firm_at(&self) -> usize {
+    pub const fn acknowledged_at(&self) -> usize {
         self.marks_at() + COMMIT_BYTES
     }
 
     /// Where the ends of sessions begin.
     pub const fn ends_at(&self) -> usize {
-        self.firm_at() + COMMIT_BYTES
+        self.acknowledged_at() + COMMIT_BYTES
     }
 
     /// Sorted records in page 0.

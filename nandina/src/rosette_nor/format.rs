@@ -201,9 +201,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
         if medium.system != self.medium.system || *medium == self.medium {
             return Ok(false);
         }
-        let mut firm = [0; COMMIT_BYTES];
-        match self.cells.read(sector, self.form.firm_at(), &mut firm) {
-            Ok(()) => Ok(head::committed(&firm).is_none()),
+        let mut mark = [0; COMMIT_BYTES];
+        match self.cells.read(sector, self.form.acknowledged_at(), &mut mark) {
+            Ok(()) => Ok(head::committed(&mark).is_none()),
             Err(Fault::Corrupt { .. }) => Ok(true),
             Err(fault) => Err(fault),
         }

@@ -91,13 +91,17 @@ pub fn read(
     let header = &tail[form.head_bytes()..form.tail_bytes()];
     let read = PageLayout::header_in(header);
     let is_ours = PageLayout::medium_in(header) == *medium && read.sequence < SEQUENCE_END;
-    let sorted = u16_at(tail, 0);
     is_ours.then_some(Head {
         identity: read.identity,
         sequence: read.sequence,
         erases: read.erase_count,
-        sorted,
+        sorted: sorted(tail),
     })
+}
+
+/// The sorted records in a head that was read.
+pub const fn sorted(tail: &[u8]) -> u16 {
+    u16_at(tail, 0)
 }
 
 /// The end of the sequence numbers.

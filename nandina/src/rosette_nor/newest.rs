@@ -10,7 +10,7 @@ use super::head::{self, TAIL_MAX};
 use super::leaves::{SectorLeaves, lacks_room};
 use super::mount::TRIES;
 use super::pool::Use;
-use crate::error::Fault;
+use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 
 /// The class of a leaf that owns a key if the newest leaf is not seen.
@@ -84,11 +84,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let mut ranks = 0..self.directory.len();
         let found = ranks.find(|&rank| self.directory.leaf(rank).sector == newest);
         let Some(rank) = found else { return Ok(()) };
-        let mut firm = [0; COMMIT_BYTES];
-        self.cells.read(newest, self.form.firm_at(), &mut firm)?;
         let leaf = self.directory.leaf(rank);
-        // A log is begun only when the mark is there; bits of it may be torn all the same.
-        if head::committed(&firm).is_none() && self.end_of_log(&leaf, 0)? == 0 {
+        if !self.is_acknowledged(newest, leaf.sorted)? {
             if let Err(fault) = self.verify(rank) {
                 // Nothing of it was acknowledged, and it is not whole.
                 if matches!(fault, Fault::Corrupt { .. }) {
@@ -103,23 +100,23 @@ impl<F: Flash> SectorLeaves<'_, F> {
         if worn {
             return self.copy_newest(rank, leaf);
         }
-        // It may be torn itself; that its program was begun is enough.
+        // The mark may be torn itself; that its program was begun is enough.
         let mut commit = [0; COMMIT_BYTES];
         self.cells.read(newest, self.form.marks_at(), &mut commit)?;
-        if let Some(sum) = head::committed(&commit) {
-            firm = head::commit(!sum);
-        }
-        self.cells.let_fall(newest, self.form.firm_at(), &firm)?;
+        let Some(sum) = head::committed(&commit) else {
+            return Err(self.cells.damage(newest, self.form.marks_at(), Damage::Checksum));
+        };
+        self.cells.let_fall(newest, self.form.acknowledged_at(), &head::commit(!sum))?;
         self.begin_session()
     }
 
-    /// Buries the leaves that own no keys: a cut came before their burial.
+    /// Marks the leaves that own no keys as replaced: a cut came before that.
     ///
     /// The newest leaf is settled, so nothing needs them. Otherwise they would add up, and be too
     /// many for the directory.
     ///
     /// Cost: nothing if there are none, else that of finding the leaves, and a program for each.
-    fn bury_rest(&mut self) -> Result<(), Fault<F::Error>> {
+    fn mark_rest(&mut self) -> Result<(), Fault<F::Error>> {
         if self.state.found() <= self.directory.len() {
             return Ok(());
         }
@@ -128,7 +125,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 && let Some(head) = self.read_leaf(sector, &mut [0; TAIL_MAX])?
                 && head.identity == self.state.identity()
             {
-                self.bury(sector)?;
+                self.mark_replaced(sector)?;
             }
         }
         self.state.note_found(self.directory.len());
@@ -137,7 +134,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
 
     /// Puts in order what a cut has left beside the newest leaf, which is settled.
     fn settle_rest(&mut self) -> Result<(), Fault<F::Error>> {
-        self.bury_rest()?;
+        self.mark_rest()?;
         self.join_rest()
     }
 
@@ -172,9 +169,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Leaves one sector to be taken next, erased, for a copy of the newest leaf.
     ///
     /// If that leaf cannot be seen later, those that it replaces count again. So a sector without a
-    /// leaf is taken first, then one whose leaf is not firm: it is an earlier copy, and may not be
-    /// seen itself. Of the others one is taken that shares no key with the newest leaf, or at last
-    /// the oldest one. A leaf that would own a key then is not taken: there is no room.
+    /// leaf is taken first, then one whose leaf was not acknowledged: an earlier copy, which may
+    /// not be seen itself. Of the others one is taken that shares no key with the newest leaf, or
+    /// at last the oldest one. A leaf that would own a key then is not taken: there is no room.
     fn choose_sector(&mut self, newest: Sector) -> Result<(), Fault<F::Error>> {
         let mut tail = [0; TAIL_MAX];
         self.read_tail(newest, &mut tail)?;
@@ -207,6 +204,21 @@ impl<F: Flash> SectorLeaves<'_, F> {
         }
     }
 
+    /// Whether the leaf in a sector, with this many sorted records, was acknowledged.
+    ///
+    /// Its mark says so, which may be torn. A log that is not empty says so, too: it is begun only
+    /// when the mark is there.
+    fn is_acknowledged(&mut self, sector: Sector, sorted: u16) -> Result<bool, Fault<F::Error>> {
+        let mut mark = [0; COMMIT_BYTES];
+        self.cells.read(sector, self.form.acknowledged_at(), &mut mark)?;
+        if head::committed(&mark).is_some() {
+            return Ok(true);
+        }
+        let leaf =
+            Leaf { sector, sorted, live: 0, used: 0, is_untouched: false, is_trimmed: false };
+        Ok(self.end_of_log(&leaf, 0)? > 0)
+    }
+
     /// Gives up a sector that the chip rejects, unless it is needed.
     ///
     /// It is if its leaf owns a key, or may do so again. A mount reads nothing that is marked as
@@ -221,13 +233,11 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Whether a leaf that is not live owns a key if the newest leaf is not seen later.
     fn is_needed(&mut self, sector: Sector) -> Result<bool, Fault<F::Error>> {
         let newest = self.state.newest();
-        let mut firm = [0; COMMIT_BYTES];
-        self.cells.read(newest, self.form.firm_at(), &mut firm)?;
-        if head::committed(&firm).is_some() {
-            return Ok(false);
-        }
         let mut tail = [0; TAIL_MAX];
         self.read_tail(newest, &mut tail)?;
+        if self.is_acknowledged(newest, head::sorted(&tail))? {
+            return Ok(false);
+        }
         Ok(self.use_of_leaf(sector, newest, &tail)?.0 == NEEDED)
     }
 
@@ -246,12 +256,11 @@ impl<F: Flash> SectorLeaves<'_, F> {
             // The older index counts again if the first leaf of this one cannot be seen.
             return Ok((3, head.sequence));
         }
-        let mut firm = [0; COMMIT_BYTES];
-        self.cells.read(sector, self.form.firm_at(), &mut firm)?;
+        let acknowledged = self.is_acknowledged(sector, head.sorted)?;
         let (low, high) = head::fences(&self.form, newest_tail);
         let (begin, end) = head::fences(&self.form, &tail);
         let overlaps = end.is_none_or(|end| low < end) && high.is_none_or(|high| begin < high);
-        let class = match (head::committed(&firm).is_some(), overlaps) {
+        let class = match (acknowledged, overlaps) {
             (false, _) => 1,
             (true, false) => 2,
             (true, true) => {
@@ -266,7 +275,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok((class, head.sequence))
     }
 
-    /// Whether a leaf that is firm and newer than `sequence` has a whole range of keys.
+    /// Whether a newer leaf that was acknowledged has a whole range of keys.
     ///
     /// The leaves of two sectors are left out. Cost: that of finding the leaves.
     fn is_owned_without(
@@ -286,9 +295,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
             if head.identity != self.state.identity() || head.sequence < sequence || !has_all {
                 continue;
             }
-            let mut firm = [0; COMMIT_BYTES];
-            self.cells.read(sector, self.form.firm_at(), &mut firm)?;
-            if head::committed(&firm).is_some() {
+            if self.is_acknowledged(sector, head.sorted)? {
                 return Ok(true);
             }
         }

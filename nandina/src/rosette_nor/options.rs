@@ -8,7 +8,9 @@ use super::form::{Form, RECORD_MAX};
 use super::order::ENTRY_BYTES;
 use super::pool::Pool;
 use crate::blocks::{GcPolicy, LivenessTracking};
-use crate::engine::{Folds, KEY_BYTES_MAX, Options, System, bounded, path_options, unusable};
+use crate::engine::{
+    Folds, KEY_BYTES_MAX, Options, System, bounded, path_options, unusable, unusable_sizes,
+};
 use crate::error::{BadOption, OpenError};
 use crate::flash::{Capabilities, Geometry};
 use crate::gc::RelocationMode;
@@ -133,11 +135,8 @@ pub fn check_with_ram<E>(
 
 /// The option that does not suit, if there is one.
 fn refused(geometry: &Geometry, options: &Options) -> Option<BadOption> {
-    if !(1..=KEY_BYTES_MAX).contains(&options.key_bytes) {
-        return Some(BadOption::KeyBytes);
-    }
-    if options.value_bytes > u16::MAX.into() {
-        return Some(BadOption::ValueBytes);
+    if let Some(reason) = unusable_sizes(options) {
+        return Some(reason);
     }
     // Both buffers for pages are always there; more are not used.
     if options.page_buffers.is_some_and(|buffers| buffers < 2) {

@@ -124,7 +124,7 @@ pub fn planned(
         .and(1, bounds.rewrite())
         .and(2, bounds.erase())
         .and(1, bounds.programs(2))
-        // Leaves that own no keys are buried.
+        // Leaves that own no keys are marked as replaced.
         .and(1, bounds.programs(sectors))
         .and(1, Cost { reads: 12 * sectors, ..Cost::default() })
         // As many leaves may be joined as the directory has entries beside.

@@ -61,7 +61,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         pending: Option<Pending<'_>>,
     ) -> Result<(), Fault<F::Error>> {
         for sector in self.replace(ranks, pieces, pending)?.into_iter().flatten() {
-            self.bury(sector)?;
+            self.mark_replaced(sector)?;
         }
         Ok(())
     }

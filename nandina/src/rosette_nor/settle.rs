@@ -120,7 +120,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(true)
     }
 
-    /// Kills the slots before `end` that are copied in the slot `copy`, which is firm.
+    /// Kills the slots before `end` that are copied in the slot `copy`, which is whole.
     ///
     /// There may be several if settling was cut. What was killed already is killed once more: that
     /// kill may be torn.

@@ -155,12 +155,12 @@ impl State {
         self.damaged = page;
     }
 
-    /// Leaves that a mount saw and that are not buried, with those that own no keys.
+    /// Leaves that a mount saw and that are not marked as replaced.
     pub const fn found(&self) -> usize {
         self.found
     }
 
-    /// A mount saw this many leaves, or all others are buried.
+    /// A mount saw this many leaves, or all others are marked as replaced.
     pub const fn note_found(&mut self, leaves: usize) {
         self.found = leaves;
     }

@@ -177,8 +177,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
         }
         let commit = head::commit(writing.sum);
         self.cells.program(writing.sector, self.form.marks_at(), &commit)?;
-        let firm = head::commit(!writing.sum);
-        self.cells.program(writing.sector, self.form.firm_at(), &firm)?;
+        let acknowledged = head::commit(!writing.sum);
+        self.cells.program(writing.sector, self.form.acknowledged_at(), &acknowledged)?;
         self.state.note_leaf(writing.sector);
         Ok(())
     }
@@ -272,14 +272,14 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Marks a leaf as replaced, and its sector as free.
     ///
     /// That only spares reads of a mount: newer leaves own all its keys.
-    pub(super) fn bury(&mut self, sector: Sector) -> Result<(), Fault<F::Error>> {
+    pub(super) fn mark_replaced(&mut self, sector: Sector) -> Result<(), Fault<F::Error>> {
         self.pool.set(sector, Use::Free);
-        let (at, bytes) = self.buried();
+        let (at, bytes) = self.replaced_mark();
         self.cells.let_fall(sector, at, &[0; 8][..bytes])
     }
 
     /// What is 0 in a leaf that was replaced: the magic of its page, or its commit.
-    pub(super) const fn buried(&self) -> (usize, usize) {
+    pub(super) const fn replaced_mark(&self) -> (usize, usize) {
         if self.form.has_header_inside() {
             (self.form.head_at() + self.form.head_bytes(), 6)
         } else {

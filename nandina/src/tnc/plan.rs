@@ -8,7 +8,7 @@ use super::{Tnc, TncIndex};
 use crate::blocks::{GcPolicy, LivenessTracking, WearPolicy};
 use crate::engine::{
     Cost, Description, Eviction, KEY_BYTES_MAX, Nodes, Options, Packed, PageSharing, Plan, System,
-    bounded, checkpoints_refused, ending_cost, unusable,
+    bounded, checkpoints_refused, ending_cost, unusable, unusable_sizes,
 };
 use crate::error::{BadOption, OpenError};
 use crate::flash::{Capabilities, Flash, Geometry};
@@ -87,11 +87,8 @@ pub fn check_options<E>(
 ) -> Result<(), OpenError<E>> {
     let geometry = &chip.geometry;
     let bad = |reason| Err(OpenError::BadOption { reason });
-    if !(1..=KEY_BYTES_MAX).contains(&options.key_bytes) {
-        return bad(BadOption::KeyBytes);
-    }
-    if options.value_bytes > u16::MAX.into() {
-        return bad(BadOption::ValueBytes);
+    if let Some(reason) = unusable_sizes(options) {
+        return bad(reason);
     }
     let least = Tnc::DESCRIPTION.buffers_min;
     if !(least..=Frames::COUNT_MAX).contains(&page_buffers(options)) {

@@ -5,7 +5,7 @@ use super::{Form, HEIGHT_MAX, Placement, WritePolicy, batch};
 use crate::blocks::{GcPolicy, LivenessTracking, TRACKED_MAX, WearPolicy};
 use crate::engine::{
     CHECKPOINTS_MAX, CHIP_PAGES_MAX, Eviction, Folds, KEY_BYTES_MAX, Options, PAGE_BUFFERS_MAX,
-    bounded, checkpoints_refused, unusable,
+    bounded, checkpoints_refused, unusable, unusable_sizes,
 };
 use crate::error::{BadOption, OpenError};
 use crate::flash::Geometry;
@@ -75,11 +75,8 @@ impl Options {
     ) -> Result<(), OpenError<E>> {
         let bad = |reason| Err(OpenError::BadOption { reason });
         let geometry = &chip.geometry;
-        if !(1..=KEY_BYTES_MAX).contains(&self.key_bytes) {
-            return bad(BadOption::KeyBytes);
-        }
-        if self.value_bytes > u16::MAX.into() {
-            return bad(BadOption::ValueBytes);
+        if let Some(reason) = unusable_sizes(self) {
+            return bad(reason);
         }
         if !(S::DESCRIPTION.buffers_min..=Frames::COUNT_MAX).contains(&self.buffers::<S>()) {
             return bad(BadOption::PageBuffers);

@@ -10,20 +10,20 @@ use nandina_sim::{Chip, ChipError, Cut};
 use crate::cuts::{Change, TINY, changes, end, first_cut};
 use crate::model::{Model, OPTIONS, Random, compare, ram, value};
 
-/// A chip that rejects the first page of some sectors, or loses power at a burial.
+/// A chip that rejects the first page of some sectors, or loses power when a leaf is marked.
 struct Rejecting<'c> {
     chip: &'c mut Chip,
     /// Sectors that can be erased, but not programmed.
     sectors: Vec<u32>,
     rejections: u32,
     /// Power is lost before the first program of the header of a leaf that is there.
-    cuts_burial: bool,
+    cuts_marks: bool,
     is_cut: bool,
 }
 
 impl<'c> Rejecting<'c> {
     const fn new(chip: &'c mut Chip, sectors: Vec<u32>) -> Self {
-        Self { chip, sectors, rejections: 0, cuts_burial: false, is_cut: false }
+        Self { chip, sectors, rejections: 0, cuts_marks: false, is_cut: false }
     }
 
     const fn powered(&self) -> Result<(), ChipError> {
@@ -74,7 +74,7 @@ impl Flash for Rejecting<'_> {
 
     fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), ChipError> {
         self.is_cut |=
-            self.cuts_burial && page.0.is_multiple_of(self.chip.geometry().pages_per_block);
+            self.cuts_marks && page.0.is_multiple_of(self.chip.geometry().pages_per_block);
         self.powered()?;
         self.chip.overwrite(page, offset, bytes)
     }
@@ -123,9 +123,9 @@ fn a_change_after_a_cut_is_refused_or_kept_where_leaves_cannot_be_copied() {
     assert!(refused > 500 && made > 500, "{refused} changes were refused, {made} made");
 }
 
-/// Leaves whose burial was cut are buried at the mount: once they were too many for the directory.
+/// A mount marks replaced leaves that a cut left: once they were too many for the directory.
 #[test]
-fn leaves_whose_burial_was_cut_do_not_add_up() {
+fn replaced_leaves_whose_mark_was_cut_do_not_add_up() {
     // So many sectors that none is erased again for long.
     let profile = TINY.with_blocks(250);
     let options = Options { leaves: Some(20), ..OPTIONS };
@@ -147,7 +147,7 @@ fn leaves_whose_burial_was_cut_do_not_add_up() {
         }
         compare(&mut index, &model);
         let mut rejecting = Rejecting::new(&mut chip, Vec::new());
-        rejecting.cuts_burial = true;
+        rejecting.cuts_marks = true;
         let mut index = Index::<_, RosetteNor>::open(rejecting, &options, &mut ram).unwrap();
         let grows = random.below(2) == 0;
         for turn in 0..300 {
