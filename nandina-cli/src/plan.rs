@@ -2,7 +2,7 @@
 //!
 //! Nothing is simulated here; the conformance suite shows that the bounds hold on the simulator.
 //!
-//! Above a hybrid FTL the costs are those of the chip below it, merges and conversions included.
+//! Above an FTL the costs are those of the chip below it, with collections, merges, conversions.
 
 use clap::Args;
 use nandina::flash::Profile;
@@ -47,8 +47,8 @@ pub struct Arguments {
     page_buffers: Option<usize>,
     #[command(flatten)]
     settings: Settings,
-    /// FTL between the systems and the chip, a hybrid one: ftl:block, ftl:bast or ftl:fast. For
-    /// systems that replace pages in place [default: none]
+    /// FTL between the systems and the chip: a hybrid one, ftl:block, ftl:bast or ftl:fast, or one
+    /// that maps pages, as ftl:page. For systems that replace pages in place [default: none]
     #[arg(long, value_name = "LAYER")]
     over: Option<String>,
     #[command(flatten)]
@@ -104,7 +104,7 @@ pub fn run(arguments: &Arguments) -> Result<(), LabError> {
     print(&table(&profile, arguments.records, &plans, below))
 }
 
-/// A hybrid FTL below the systems.
+/// An FTL below the systems.
 struct Below {
     layer: Layer,
     size: Size,
@@ -126,7 +126,8 @@ impl Below {
         let Some(layer) = layer else { return Ok(None) };
         let size = layer.size(profile).map_err(LabError)?;
         let write = layer.write_cost(profile, &size).ok_or_else(|| {
-            LabError(format!("no bound of {} is known: choose a hybrid FTL", layer.name()))
+            let name = layer.name();
+            LabError(format!("no bound of {name} is known: choose one that maps pages or blocks"))
         })?;
         Ok(Some(Self { layer, size, write }))
     }
@@ -151,14 +152,19 @@ impl Below {
         Cost { reads: cost.reads, ..Cost::default() }.and(cost.programs, self.write.total())
     }
 
+    /// Bytes of RAM, with those of its map.
+    const fn ram_bytes(&self) -> usize {
+        self.size.ram_bytes + self.size.memory_bytes
+    }
+
     /// What the write of a page costs at most: each part, and all.
     fn parts(&self) -> Vec<(&'static str, Cost)> {
         let WriteCost { page, conversion, maintenance, .. } = self.write;
-        let mut parts = vec![("the page and its merges", page)];
+        let mut parts = vec![("the page and what makes room for it", page)];
         if self.layer.buffer_blocks().is_some() {
             parts.push(("a conversion before it", conversion));
         }
-        parts.push(("a block that is emptied after it", maintenance));
+        parts.push(("a block that is emptied beside it", maintenance));
         parts.push(("all", self.write.total()));
         if self.layer.buffer_blocks().is_some()
             && let Some(ahead) = self.write.ahead()
@@ -176,7 +182,7 @@ impl Below {
         };
         json!({
             "layer": self.layer.name(), "log_blocks": self.layer.log_blocks(),
-            "logical_pages": self.size.logical_pages, "ram_bytes": self.size.ram_bytes,
+            "logical_pages": self.size.logical_pages, "ram_bytes": self.ram_bytes(),
             "write_at_most": self.parts().into_iter().map(part).collect::<Vec<_>>(),
         })
     }
@@ -199,7 +205,7 @@ impl Below {
              settles before that.\n\n",
             self.layer.name(),
             self.size.logical_pages,
-            self.size.ram_bytes
+            self.ram_bytes()
         )
     }
 }

@@ -289,12 +289,18 @@ fn a_plan_above_a_hybrid_ftl_has_what_its_merges_and_conversions_cost() {
         }
     }
     // A random log block has pages of as many logical blocks as it has pages, 64.
-    assert_eq!(programs(&bare, "the page and its merges"), Some(65 * 64 + 2));
+    assert_eq!(programs(&bare, "the page and what makes room for it"), Some(65 * 64 + 2));
     assert_eq!(programs(&bare, "a conversion before it"), None);
     assert!(programs(&bare, "all") < programs(&buffered, "all"));
     assert!(programs(&buffered, "a conversion before it") > Some(64));
+    // A page map merges nothing; a conversion moves a block of pages, and room for them is gained.
+    let line = ["plan", "--device", "slc", "--blocks", "256", "--over", "ftl:page", "--json"];
+    let mapped = json(&[&line[..], &["--transit", "16"]].concat());
+    assert!(programs(&mapped, "a conversion before it") > Some(64));
+    assert!(programs(&json(&line), "all") < programs(&bare, "all"));
+    assert!(programs(&mapped, "all") < programs(&buffered, "all"));
     for (line, what) in [
-        (&["plan", "--over", "ftl:page"][..], "no bound of ftl:page is known: choose a hybrid FTL"),
+        (&["plan", "--over", "ftl:ipl"][..], "no bound of ftl:ipl is known: choose one that maps"),
         (&["plan", "--over", "ftl:fast", "--systems", "mu"], "--over is for systems that replace"),
         (&["plan", "--transit", "4"], "--log-blocks and --transit are for an FTL: choose one by"),
     ] {

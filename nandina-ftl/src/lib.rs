@@ -39,6 +39,8 @@ pub mod mapping;
 pub mod marks;
 mod stripe;
 pub mod transit;
+mod write_cost;
 
 pub use logical::{LogicalPages, Statistics};
 pub use stripe::{BadStripe, Stripe, stripe_capabilities, stripe_geometry};
+pub use write_cost::WriteCost;

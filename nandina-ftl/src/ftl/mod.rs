@@ -68,6 +68,7 @@ mod size;
 mod transit;
 mod trim;
 mod waiting;
+mod worst;
 mod write;
 
 pub use check::Unsound;
@@ -78,6 +79,7 @@ pub use size::{
     logical_pages_apart_max, logical_pages_beside, logical_pages_max, ram_needed, ram_needed_for,
     ram_needed_with, request_pages_max, space_of,
 };
+pub use worst::write_cost;
 
 use nandina::blocks::{Blocks, GcPolicy};
 use nandina::covered;

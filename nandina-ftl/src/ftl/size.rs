@@ -17,7 +17,7 @@ use crate::transit::{Buffer, State};
 pub(super) const FRAMES: usize = 2;
 
 /// Pages that the FTL keeps about itself: the session page and the list of trims.
-const OWN_PAGES: u32 = 2;
+pub(super) const OWN_PAGES: u32 = 2;
 
 /// How blocks are described in RAM, besides what the choice of victims takes.
 pub(super) const TABLE: (LivenessTracking, WearPolicy) =
@@ -187,6 +187,8 @@ pub(super) struct Limits {
     pub room_pages: u32,
     /// Of these, what only collection after a cut, or after a block failed, may use.
     pub reserve_pages: u32,
+    /// Blocks that are at least closed whenever room is short.
+    pub closed_blocks: u32,
 }
 
 /// The fewest pages that collecting a block gains: a thirty-second of it.
@@ -233,7 +235,7 @@ fn limits_with(
         let valid_pages = (u64::from(closed) * u64::from(valid + 1)).saturating_sub(1);
         let valid_pages = valid_pages.min(u32::MAX.into()) as u32;
         if valid_pages > best.valid_pages {
-            best = Limits { valid_pages, room_pages, reserve_pages };
+            best = Limits { valid_pages, room_pages, reserve_pages, closed_blocks: closed };
         }
     }
     best

@@ -9,54 +9,7 @@ use nandina::flash::{Capabilities, Geometry};
 
 use super::policy::Policy;
 use super::size::sizes_of;
-
-/// The most that the write of one page costs, in parts.
-///
-/// [`total`](Self::total) is for the longest call. If idle steps convert ahead of need so that none
-/// of them has more to do when the host writes, no write waits for a conversion, and
-/// [`ahead`](Self::ahead) is for the longest one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriteCost {
-    /// The page itself, and the merges that make room for it.
-    pub page: Cost,
-    /// The buffer block that is converted before, and the merges that its pages set off.
-    ///
-    /// Nothing without buffer blocks.
-    pub conversion: Cost,
-    /// The block that is emptied after it, because it is worn little or has a weak page.
-    pub maintenance: Cost,
-    /// Whether idle steps can convert all ahead of need.
-    converts_ahead: bool,
-}
-
-impl WriteCost {
-    /// The most of a call.
-    ///
-    /// A page is written below with its merges, or appended to a buffer block, which may wait for a
-    /// conversion; not both.
-    pub fn total(&self) -> Cost {
-        let appended = Cost { reads: 0, programs: 1, erases: 1 }.and(1, self.conversion);
-        most(self.page, appended).and(1, self.maintenance)
-    }
-
-    /// The parts without the conversion.
-    ///
-    /// `None` where a write may have to convert whatever idle steps do: buffer blocks that
-    /// neighbours share are converted as victims, and without
-    /// [`ahead`](super::Buffer::ahead) none is converted before it is needed.
-    pub fn ahead(&self) -> Option<Cost> {
-        self.converts_ahead.then(|| self.page.and(1, self.maintenance))
-    }
-}
-
-/// The higher figure of each kind.
-fn most(one: Cost, other: Cost) -> Cost {
-    Cost {
-        reads: one.reads.max(other.reads),
-        programs: one.programs.max(other.programs),
-        erases: one.erases.max(other.erases),
-    }
-}
+use crate::write_cost::{WriteCost, most};
 
 /// The most that the write of a page costs in such an FTL for so many logical pages.
 ///
@@ -107,5 +60,5 @@ pub fn write_cost<P: Policy>(
     let maintenance = most(emptied, conversion);
     let is_alone = buffer.neighbours_of(sizes.block_pages) == 1;
     let converts_ahead = buffer.blocks == 0 || (is_alone && buffer.ahead > 0);
-    WriteCost { page, conversion, maintenance, converts_ahead }
+    WriteCost::new(page, conversion, maintenance, converts_ahead)
 }

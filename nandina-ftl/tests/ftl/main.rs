@@ -20,6 +20,8 @@ mod model;
 #[path = "../numbers/mod.rs"]
 mod numbers;
 mod requests;
+#[path = "../skewed/mod.rs"]
+mod skewed;
 mod small;
 mod stripe;
 mod unmarked;
@@ -29,6 +31,7 @@ mod unmarked_chip;
 mod volatile;
 #[path = "../whole_pages/mod.rs"]
 mod whole_pages;
+mod worst;
 
 use chips::{CHIP, FAILING, Share, is_full, seeds};
 

@@ -17,6 +17,8 @@ mod kinds;
 mod model;
 #[path = "../numbers/mod.rs"]
 mod numbers;
+#[path = "../skewed/mod.rs"]
+mod skewed;
 mod small;
 mod transit;
 #[path = "../tree/mod.rs"]

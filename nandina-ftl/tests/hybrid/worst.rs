@@ -1,15 +1,15 @@
 //! No write costs more than is said before: skewed work, with and without idle steps.
 
-use nandina::Cost;
 use nandina::flash::{Geometry, Profile};
 use nandina_ftl::LogicalPages;
 use nandina_ftl::hybrid::{
     Bast, Block, Buffer, Fast, Hybrid, Policy, SequentialRule, Transit, logical_pages_max,
     ram_needed, write_cost,
 };
-use nandina_sim::{Chip, Counters};
+use nandina_sim::Chip;
 
 use crate::numbers::Numbers;
+use crate::skewed::{Skewed, is_within, operations, since};
 use crate::{CHIP, Share};
 
 /// Blocks of more pages, so that a conversion sets off more merges.
@@ -30,16 +30,6 @@ enum Mode {
     RestsAlone,
 }
 
-/// What a chip did since `before`.
-fn since(chip: &Chip, before: Counters) -> Cost {
-    let done = chip.counters() - before;
-    Cost { reads: done.reads, programs: done.programs, erases: done.erases }
-}
-
-fn is_within(cost: Cost, most: Cost) -> bool {
-    cost.reads <= most.reads && cost.programs <= most.programs && cost.erases <= most.erases
-}
-
 /// Writes skewed work in two sessions. Returns the longest write and its bound, in operations.
 ///
 /// The first write after a mount settles, and is not counted.
@@ -53,9 +43,8 @@ fn longest<P: Policy>(profile: &Profile, policy: P, mode: Mode, seed: u64) -> (u
         Mode::Rests => cost.ahead().expect("idle steps convert all"),
         Mode::RestsAlone => cost.page,
     };
-    let operations = |cost: Cost| cost.reads + cost.programs + cost.erases;
     let (mut chip, mut numbers, mut longest) = (Chip::new(*profile), Numbers(seed), 0);
-    let (mut next, mut left) = (0, 0);
+    let mut work = Skewed::new(pages, geometry.pages_per_block);
     // The budget that a step of a conversion needs.
     let step = 8 * geometry.pages_per_block + 24;
     for session in 0..2 {
@@ -65,17 +54,7 @@ fn longest<P: Policy>(profile: &Profile, policy: P, mode: Mode, seed: u64) -> (u
         let bytes = vec![session; ftl.page_bytes()];
         ftl.write(0, &bytes).unwrap();
         for turn in 0..1_500 {
-            // Runs from the start of a block, a hot eighth, and pages anywhere.
-            let logical = match numbers.below(12) {
-                _ if left > 0 && next < pages => next,
-                0 => {
-                    left = numbers.below(3 * geometry.pages_per_block);
-                    numbers.below(pages) / geometry.pages_per_block * geometry.pages_per_block
-                }
-                at if at % 2 == 0 => numbers.below(pages / 8),
-                _ => numbers.below(pages),
-            };
-            (next, left) = (logical + 1, left.saturating_sub(1));
+            let logical = work.next(&mut numbers);
             while mode != Mode::Writes && ftl.idle(step).unwrap().more {}
             let before = ftl.flash().counters();
             ftl.write(logical, &bytes).unwrap();

@@ -9,7 +9,7 @@ mod bus;
 mod opened;
 
 pub use bus::{Bus, FtlWork};
-pub use nandina_ftl::hybrid::WriteCost;
+pub use nandina_ftl::WriteCost;
 pub use opened::{OnFtl, Pages, Room};
 
 use std::fmt;
@@ -323,15 +323,16 @@ impl Layer {
 
     /// The most that the write of a page costs; `None` where no bound is known.
     ///
-    /// It is known for hybrid FTLs. `size` is what [`size`](Self::size) says.
+    /// It is known for hybrid FTLs and for those that map pages. `size` is what [`size`](Self::size) says.
     pub fn write_cost(&self, profile: &Profile, size: &Size) -> Option<WriteCost> {
         let (geometry, capabilities) = (&profile.geometry, &profile.capabilities);
         let logical_pages = size.logical_pages;
         let buffer = self.buffer(logical_pages, block_pages(profile));
-        with_kind!(self, buffer, _entry => None, _scheme => None,
-        policy => {
-            Some(hybrid::write_cost(geometry, capabilities, &policy, logical_pages))
-        })
+        let choices = Choices { victims: self.victims, buffer };
+        with_kind!(self, buffer,
+            _entry => Some(ftl::write_cost(geometry, capabilities, &choices, logical_pages)),
+            _scheme => None,
+            policy => Some(hybrid::write_cost(geometry, capabilities, &policy, logical_pages)))
     }
 
     /// What an index meets on this chip. The error is why there can be no such FTL on it.

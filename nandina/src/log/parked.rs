@@ -9,8 +9,6 @@
 //! order of blocks must not turn. Without the feature `second-block` no owner can.
 
 use super::Log;
-#[cfg(all(debug_assertions, feature = "second-block"))]
-use crate::blocks::NO_BLOCK;
 use crate::flash::{BlockNumber, Flash};
 
 impl<F: Flash> Log<'_, F> {
@@ -72,13 +70,7 @@ impl<F: Flash> Log<'_, F> {
     /// into this one since its erase.
     pub fn note_next(&mut self, block: BlockNumber, place: u32) {
         #[cfg(debug_assertions)]
-        {
-            let parked = self.open.parked().map_or(NO_BLOCK, |(parked, _)| parked);
-            for open in [self.open.ready(), parked, self.open.active().0] {
-                self.watch.touch(open);
-            }
-            self.watch.expect(block, place);
-        }
+        self.watch_next(block, place);
         let _ = (block, place);
     }
 

@@ -6,6 +6,7 @@
 
 use super::checkpoint::AREA_MAX;
 use super::{Label, Log};
+use crate::blocks::NO_BLOCK;
 use crate::flash::{BlockNumber, Flash};
 use crate::node::SESSION_END;
 
@@ -123,9 +124,18 @@ impl<F: Flash> Log<'_, F> {
     ///
     /// Checkpoints may erase many blocks while the open one waits.
     pub(super) fn watch_erase(&mut self, block: BlockNumber) {
-        self.watch.touch(self.open.ready());
-        self.watch.touch(self.open.active().0);
-        self.watch.expect(block, 0);
+        self.watch_next(block, 0);
+    }
+
+    /// Notes that the next page of `block` is at `place`.
+    ///
+    /// The blocks that are open are remembered for longer.
+    pub(super) fn watch_next(&mut self, block: BlockNumber, place: u32) {
+        let parked = self.open.parked().map_or(NO_BLOCK, |(parked, _)| parked);
+        for open in [self.open.ready(), parked, self.open.active().0] {
+            self.watch.touch(open);
+        }
+        self.watch.expect(block, place);
     }
 
     /// Notes that a page was programmed, or failed.

@@ -1,0 +1,116 @@
+//! No write costs more than is said before: skewed work, with and without a transit buffer.
+
+use nandina::blocks::GcPolicy;
+use nandina::flash::{Geometry, Profile};
+use nandina_ftl::ftl::{Choices, Ftl, logical_pages_beside, ram_needed_for, space_of, write_cost};
+use nandina_ftl::mapping::Page;
+use nandina_ftl::transit::Buffer;
+use nandina_sim::{Chip, TINY};
+
+use crate::Share;
+use crate::numbers::Numbers;
+use crate::skewed::{Skewed, is_within, operations, since};
+
+/// Blocks of 4 and of 32 pages. No block is bad.
+const CHIPS: [Profile; 2] = [with_blocks(40, 4), with_blocks(60, 32)];
+
+const fn with_blocks(blocks: u32, pages_per_block: u32) -> Profile {
+    Profile { geometry: Geometry { blocks, pages_per_block, ..TINY.geometry }, ..TINY }
+}
+
+/// A buffer whose idle steps can convert all ahead of need.
+const AHEAD: Buffer = Buffer { ahead: 1, ..Buffer::as_printed(4) };
+
+/// Writes and trims skewed work in two sessions, on a chip of which `percent` is used.
+///
+/// Returns the longest write and its bound, in operations. The first write after a mount settles,
+/// and is not counted. If the host `rests`, idle steps convert all that they can between two writes.
+fn longest(
+    profile: &Profile,
+    (buffer, victims): (Buffer, GcPolicy),
+    (percent, rests): (u32, bool),
+    seed: u64,
+) -> (u64, u64) {
+    let (geometry, capabilities) = (&profile.geometry, &profile.capabilities);
+    let choices = Choices { victims, buffer };
+    let pages = logical_pages_beside(geometry, capabilities, &buffer) * percent / 100;
+    let space = space_of(geometry, capabilities, pages);
+    let mut ram = vec![0; ram_needed_for(geometry, capabilities, &choices)];
+    let mut map = vec![0; 4 * pages as usize];
+    let cost = write_cost(geometry, capabilities, &choices, pages);
+    let most = if rests { cost.ahead().expect("idle steps convert all") } else { cost.total() };
+    let (mut chip, mut numbers, mut longest) = (Chip::new(*profile), Numbers(seed), 0);
+    let mut work = Skewed::new(pages, geometry.pages_per_block);
+    // The budget that a step of a conversion needs.
+    let step = 8 * geometry.pages_per_block + 24;
+    let mut conversions = 0;
+    for session in 0..2 {
+        let map = Page::new(space, &mut map).unwrap();
+        let make = if session == 0 { Ftl::format_with } else { Ftl::open_with };
+        let mut ftl = make(&mut chip, map, pages, choices, &mut ram).unwrap();
+        let bytes = vec![session; ftl.page_bytes()];
+        ftl.write(0, &bytes).unwrap();
+        for turn in 0..60 * geometry.pages_per_block + 1000 {
+            let logical = work.next(&mut numbers);
+            while rests && ftl.idle(step).unwrap().more {}
+            if numbers.below(30) == 0 {
+                ftl.trim_volatile(numbers.below(pages), 1).unwrap();
+            }
+            let before = ftl.flash().counters();
+            ftl.write(logical, &bytes).unwrap();
+            let took = since(ftl.flash(), before);
+            let what = format!("{buffer:?}, {victims:?}, {percent} %, rests: {rests}");
+            assert!(
+                is_within(took, most),
+                "{what}, session {session}, turn {turn}: {took:?}, at most {most:?}"
+            );
+            longest = longest.max(operations(took));
+        }
+        conversions += ftl.conversions().blocks;
+    }
+    assert!(conversions > 0 || buffer.blocks == 0);
+    (longest, operations(most))
+}
+
+/// The same for both chips, full and half full; the bound is no more than `times` the longest.
+fn check(choices: (Buffer, GcPolicy), rests: bool, times: u64) {
+    for profile in CHIPS {
+        for percent in [50, 100] {
+            let seeds = Share::one_in(2).of([1, 2]).into_iter();
+            let lives = seeds.map(|seed| longest(&profile, choices, (percent, rests), seed));
+            let (longest, most) = lives.max().unwrap();
+            println!(
+                "{choices:?}, {} pages a block, {percent} %, rests: {rests}: {longest} operations, at most {most}",
+                profile.geometry.pages_per_block
+            );
+            assert!(most <= times * longest, "{longest} of {most} operations");
+        }
+    }
+}
+
+#[test]
+fn no_write_costs_more_than_is_said() {
+    check((Buffer::NONE, GcPolicy::Fewest), false, 8);
+    check((Buffer::NONE, GcPolicy::CostBenefit), false, 16);
+}
+
+#[test]
+fn no_write_that_converts_a_buffer_block_costs_more_than_is_said() {
+    check((Buffer::as_printed(3), GcPolicy::Fewest), false, 32);
+    check((Buffer::improved(3, 200, 8), GcPolicy::Fewest), false, 32);
+    check((AHEAD, GcPolicy::CostBenefit), false, 32);
+}
+
+/// A conversion takes none of the time of a write if idle steps made it before.
+#[test]
+fn after_idle_steps_no_write_waits_for_a_conversion() {
+    check((AHEAD, GcPolicy::Fewest), true, u64::MAX / 1_000_000);
+    let profile = &CHIPS[0];
+    let ahead = |buffer: Buffer| {
+        let choices = Choices { victims: GcPolicy::Fewest, buffer };
+        write_cost(&profile.geometry, &profile.capabilities, &choices, 40).ahead()
+    };
+    assert!(ahead(AHEAD).is_some());
+    assert_eq!(ahead(Buffer { neighbours: 2, ..AHEAD }), None);
+    assert_eq!(ahead(Buffer::as_printed(4)), None);
+}
