@@ -36,6 +36,11 @@ impl Running {
         self.retired = self.retired.saturating_add(1);
     }
 
+    /// Whether the operation superseded a page.
+    pub(super) const fn has_superseded(&self) -> bool {
+        self.retired > 0
+    }
+
     /// How many more pages the operation may supersede.
     pub(super) const fn retirable(&self) -> usize {
         RETIRED_MAX.saturating_sub(self.retired as usize)

@@ -191,6 +191,11 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         self.cache.forget(page);
     }
 
+    /// Whether the running operation superseded a page.
+    pub(crate) const fn has_superseded(&self) -> bool {
+        self.running.has_superseded()
+    }
+
     /// How many more pages the running operation may supersede.
     pub(crate) const fn retirable(&self) -> usize {
         self.running.retirable()

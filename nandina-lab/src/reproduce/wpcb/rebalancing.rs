@@ -86,3 +86,30 @@ pub fn experiment(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError>
     }
     Ok(experiment)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::wpcb::below::replay;
+    use crate::reproduce::wpcb::growth::Grown;
+    use crate::reproduce::wpcb::{Scale, rivals, tree};
+
+    /// A rotation takes a free page and leaves one. Which free page it takes decides how many
+    /// logical blocks have nodes, and with that how much FAST merges.
+    #[test]
+    fn the_library_takes_as_few_logical_blocks_as_its_model_and_no_more_time() {
+        let of = Experiments::new(Scale { records: 60_000, ..Scale::FULL }, 1);
+        let ours = tree::grow(&life(&of, REBALANCING), &|_| {}).unwrap();
+        let model = rivals::grow(&life(&of, Rival::Merging.key()), &|_| {}).unwrap().unwrap();
+        assert_eq!((ours.blocks, model.blocks), (11, 11));
+        assert!(ours.most_blocks <= model.most_blocks + 1, "{} blocks", ours.most_blocks);
+        let seconds = |grown: &Grown, log_blocks| {
+            replay(&Below::fast(log_blocks), grown).unwrap().removals.seconds
+        };
+        for log_blocks in [4, 16] {
+            let (our, counted) = (seconds(&ours, log_blocks), seconds(&model, log_blocks));
+            println!("N={log_blocks}: {our:.1} s, its model {counted:.1} s");
+            assert!(our <= counted, "N={log_blocks}: {our} s, {counted} s");
+        }
+    }
+}

@@ -50,6 +50,8 @@ impl Kind for InPlace {
     fn supersede<F: Flash>(space: &mut Space<'_, F, Self>, page: u32) {
         space.forget_superseded(page);
         space.log.supersede(PageNumber(page));
+        let name = page / space.pages_each();
+        space.memory.note_free(name);
         if space.is_atomic() {
             space.memory.vanished.note(page);
         }

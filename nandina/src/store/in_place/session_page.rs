@@ -49,7 +49,7 @@ impl Sessions {
         *self = Self { has_unread: self.has_unread, ..Self::default() };
     }
 
-    /// The logical page at which the search for a free one begins.
+    /// The logical page at which the search for a free one begins: none before it is free.
     pub const fn next_free(&self) -> u32 {
         self.next_free
     }
@@ -57,6 +57,11 @@ impl Sessions {
     /// The search for a free logical page begins at `next`.
     pub const fn set_next_free(&mut self, next: u32) {
         self.next_free = next;
+    }
+
+    /// A logical page is free from now on.
+    pub fn note_free(&mut self, name: u32) {
+        self.next_free = self.next_free.min(name);
     }
 }
 

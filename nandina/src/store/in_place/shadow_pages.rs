@@ -105,13 +105,18 @@ impl<F: Flash> Space<'_, F, InPlace> {
         Ok(())
     }
 
-    /// Writes the page in `frame` as a free logical page. Returns its address.
+    /// Writes the page in `frame` as the lowest logical page that is free. Returns its address.
+    ///
+    /// So the tree takes as few blocks of the device below as it can, and an FTL that maps blocks
+    /// merges less. Called before the running operation removes a node: until it commits, the page
+    /// of such a node may still be needed.
     pub(crate) fn replace_free(
         &mut self,
         frame: usize,
         lowest: u8,
         records: u32,
     ) -> Result<u32, Fault<F::Error>> {
+        debug_assert!(!self.has_superseded(), "a node is written after another one was removed");
         let each = self.pages_each();
         let all = self.log.geometry().pages() / each;
         let names = (0..all).map(|step| each * ((self.memory.next_free() + step) % all));
