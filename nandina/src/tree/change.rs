@@ -152,12 +152,12 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         })
     }
 
-    /// Whether the leaf of `path` is split before its records are changed but none is added.
+    /// Whether the leaf of `path` is split before one of its records is replaced.
     ///
     /// Its nodes do not fit in a page any more, so each change of it would write two. It stays as
     /// it is if that is the largest tree that there may be.
     #[inline]
-    pub(super) fn divides_first(&mut self, path: &Path, merges: &Merges) -> bool {
+    fn divides_first(&mut self, path: &Path, merges: &Merges) -> bool {
         S::SHARING.packs()
             && self.state.height() > 1
             && path.count(1) > self.most(1)

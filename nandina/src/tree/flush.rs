@@ -24,16 +24,6 @@ const fn is_refusal<E>(fault: &Fault<E>) -> bool {
     matches!(fault, Fault::NoRoom { .. } | Fault::TooHigh { .. } | Fault::WornOut { .. })
 }
 
-/// What pending changes do to their leaf.
-struct Ahead {
-    /// The first one that alters it; the end of them if there is none.
-    first: usize,
-    /// The first one that splits it, if it has no room for all of them.
-    divides: Option<usize>,
-    /// Whether it has more records after them than fit beside its path.
-    stays_large: bool,
-}
-
 impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Buffers an upsert (`Some(value)`) or a removal (`None`) of `key`.
     ///
@@ -145,11 +135,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         self.descend_to_change(&mut path, key, 1)?;
         // On a damaged medium the nodes may claim that no change belongs here.
         let mut end = path.waiting().clamp(from + 1, self.batch.len());
-        let Ahead { first, divides, stays_large } = self.look_ahead(from, end)?;
-        if first < end && stays_large && divides.is_none() && self.divides_first(&path, merges) {
-            self.rewrite(&mut path, 1, &Edit::Split, self.state.records(), None)?;
-            return Ok(None);
-        }
+        let (first, divides) = self.look_ahead(from, end)?;
         let (mut from, mut lower) = (from, None);
         if let Some(at) = divides {
             path.set_count(1, self.most(1));
@@ -221,8 +207,15 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         leaf.search(last).map_or_else(|below| below, |at| at + 1).max(1)
     }
 
-    /// What the changes from `from` to `end` do to the leaf of the descent.
-    fn look_ahead(&self, from: usize, end: usize) -> Result<Ahead, Fault<F::Error>> {
+    /// The first change from `from` to `end` that alters the leaf of the descent.
+    ///
+    /// It is `end` if there is none. If the leaf has no room for all of them, the second result is
+    /// the first change that splits it.
+    fn look_ahead(
+        &self,
+        from: usize,
+        end: usize,
+    ) -> Result<(usize, Option<usize>), Fault<F::Error>> {
         let node = self.node(self.working(1), 1)?;
         let (mut count, capacity) = (node.count(), self.most(1));
         let (mut first, mut divides) = (end, None);
@@ -246,8 +239,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 first = first.min(at);
             }
         }
-        let stays_large = count > capacity;
-        Ok(Ahead { first, divides: divides.filter(|_| stays_large), stays_large })
+        Ok((first, divides.filter(|_| count > capacity)))
     }
 
     /// Whether the changes from `from` to `end` leave the leaf of the descent empty.
