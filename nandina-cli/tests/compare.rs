@@ -121,6 +121,7 @@ fn layers_that_cannot_be_are_refused_in_a_line() {
         ("compare --over ftl:page --device sd", "sd replaces pages in place: it needs no FTL"),
         ("torture --over ftl:fats", "there is no layer 'ftl:fats'"),
         ("torture --mode swarm --over ftl:fast --systems vm-ow", "it programs a page 2"),
+        ("torture --over ftl:fast --systems rosette-nor", "it programs a page anew"),
         ("torture --mode swarm --narrow --over ftl:fast", "--narrow is for a chip without an FTL"),
         ("torture --narrow", "--narrow is for a swarm, or for systems that write checkpoints"),
         ("torture --narrow --checkpoints 1 --systems mu,btree", "--narrow is for a swarm, or"),

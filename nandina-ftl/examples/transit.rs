@@ -156,7 +156,9 @@ fn main() {
         run("improved", log_blocks, Buffer::improved(blocks, used, PAGES), inserts);
     }
     for blocks in [64, 128] {
-        run("as printed, unlevelled", 16, Buffer::as_printed(blocks), inserts);
+        for log_blocks in [16, 100] {
+            run("as printed, unlevelled", log_blocks, Buffer::as_printed(blocks), inserts);
+        }
     }
     let improved = Buffer::improved(48, 2000 * PAGES, PAGES);
     for buffer in [Buffer::NONE, Buffer::as_printed(48), improved] {

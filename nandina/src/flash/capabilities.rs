@@ -171,7 +171,7 @@ impl Needs {
 pub enum Missing {
     /// A page can be programmed too few times between erases.
     Programs {
-        /// Programs needed.
+        /// Programs needed; 255 for any number.
         needed: u8,
         /// Programs allowed.
         allowed: u8,
@@ -191,6 +191,10 @@ pub enum Missing {
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Programs { needed: u8::MAX, allowed } => write!(
+                f,
+                "it programs a page anew for each record, the chip allows {allowed} between erases"
+            ),
             Self::Programs { needed, allowed } => write!(
                 f,
                 "it programs a page {needed} times between erases, the chip allows {allowed}"
