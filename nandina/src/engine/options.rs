@@ -260,7 +260,7 @@ pub struct Options {
     ///
     /// So a chip that reports a program or an erase as done, although it was not, is detected while
     /// the data is still in RAM. Costs one read for each program and for each erase that voids a
-    /// checkpoint, and one page buffer.
+    /// checkpoint, and one page buffer. `rosette-nor` reads all of a sector after its erase.
     pub verify: bool,
     /// Children of an inner node at most, 4 or more; `None` for as many as fit.
     ///

@@ -39,6 +39,11 @@ impl<'b, F: Flash> Cells<'b, F> {
         self.chip.into_flash()
     }
 
+    /// Whether what is programmed or erased is read.
+    pub const fn verifies(&self) -> bool {
+        self.verify
+    }
+
     /// Operations so far, modulo 2^32.
     pub const fn operations(&self) -> u32 {
         self.chip.operations()
@@ -227,9 +232,23 @@ impl<'b, F: Flash> Cells<'b, F> {
     }
 
     /// Erases a sector.
+    ///
+    /// With `verify` all of it is read. Slots are programmed one by one, so what an erase silently
+    /// left behind them would be taken for changes.
     pub fn erase(&mut self, sector: Sector) -> Result<(), Fault<F::Error>> {
         let done = self.chip.erase(BlockNumber(sector.into()));
-        self.note(sector, done)
+        self.note(sector, done)?;
+        if self.verify {
+            for at in (0..self.form.sector_bytes()).step_by(self.form.page_bytes()) {
+                let page = self.page(sector, at);
+                match self.read_whole(page) {
+                    Ok(()) if is_erased(self.page) => {}
+                    Ok(()) | Err(Fault::Corrupt { .. }) => return self.reject(sector, page),
+                    Err(fault) => return Err(fault),
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether the chip has marked a sector as bad.

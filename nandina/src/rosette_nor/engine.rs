@@ -1,17 +1,14 @@
 //! The index as an engine: each operation, and what it reports.
 
 use super::leaves::SectorLeaves;
-use super::options;
 use super::scan::SectorScan;
+use super::{options, plan};
 use crate::engine::{
     Bounds, Engine, EngineFault, Inserted, Options, Record, Removed, Statistics, Violation,
 };
 use crate::error::OpenError;
 use crate::flash::Flash;
 use crate::gc::Idle;
-
-/// Chip operations of an idle step: an erase, and the reads before it.
-const STEP: u32 = 4;
 
 /// Sectors that idle steps keep ready beside those that are used again soon.
 const READY_IDLE: usize = 2;
@@ -117,7 +114,7 @@ impl<'b, F: Flash> Engine<'b, F> for SectorLeaves<'b, F> {
     }
 
     fn gc_step_least(&self) -> u32 {
-        STEP
+        plan::step(&self.form, self.cells.verifies())
     }
 
     fn gc_step(&mut self, budget: u32) -> Result<Idle, EngineFault<F>> {
@@ -126,7 +123,8 @@ impl<'b, F: Flash> Engine<'b, F> for SectorLeaves<'b, F> {
         // What was erased is forgotten at the next mount, so no more than will be used.
         let wanted = READY_IDLE + self.state.written() as usize;
         let may_erase = !self.state.is_ended() && !self.state.is_unsettled();
-        if budget >= STEP && may_erase && self.pool.next_to_erase(wanted).is_some() {
+        let is_due = may_erase && self.pool.next_to_erase(wanted).is_some();
+        if budget >= plan::step(&self.form, self.cells.verifies()) && is_due {
             self.state.doubt();
             self.refill(wanted)?;
             self.state.trust();

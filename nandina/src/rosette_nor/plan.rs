@@ -55,7 +55,7 @@ impl Bounds {
 
     /// An erase, with the reads that tell how often the sector was erased.
     const fn erase(&self) -> Cost {
-        Cost { reads: 3, programs: 0, erases: 1 }
+        Cost { reads: 3 + if self.verifies { self.pages } else { 0 }, programs: 0, erases: 1 }
     }
 
     /// Up to two leaves that are written again, with the erases of at most two sectors.
@@ -81,6 +81,11 @@ impl Bounds {
         let programs = self.programs((2 * self.slots + 6) * self.parts);
         self.rewrite().and(1, Cost { reads, ..programs })
     }
+}
+
+/// Chip operations of an idle step: an erase, and the reads before and after it.
+pub const fn step(form: &Form, verify: bool) -> u32 {
+    4 + if verify { form.pages as u32 } else { 0 }
 }
 
 /// Plans an index for at most `records` records.
@@ -144,6 +149,6 @@ pub fn planned(
         // The leaf and two neighbours are settled, and two more to be joined.
         change_after_cuts: change.and(5, bounds.settle()),
         close: bounds.programs(1).and(1, Cost { reads: 1, ..Cost::default() }),
-        gc_step_least: 4,
+        gc_step_least: step(&form, options.verify),
     })
 }

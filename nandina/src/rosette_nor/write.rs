@@ -36,7 +36,7 @@ impl Writing {
 impl<F: Flash> SectorLeaves<'_, F> {
     /// Begins a leaf of this many records in the next sector, which is erased.
     ///
-    /// Cost: at most an erase and a read.
+    /// Cost: at most that of an erase.
     pub(super) fn begin_leaf(&mut self, sorted: usize) -> Result<Writing, Fault<F::Error>> {
         let sector = self.take_sector()?;
         let head = Head {
@@ -234,7 +234,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
 
     /// Erases a sector that holds no leaf. It is bad if the chip rejects that.
     ///
-    /// Cost: an erase and a read.
+    /// Cost: an erase and a read, and with `verify` a read for each page.
     pub(super) fn erase(&mut self, sector: Sector) -> Result<(), Fault<F::Error>> {
         let mut tail = [0; head::TAIL_MAX];
         // If the count cannot be read: a sector that was never used, or a torn one.
