@@ -1,5 +1,6 @@
 //! Changes of records: a slot of a log, or a leaf that is written again with it.
 
+use super::cells::Sector;
 use super::directory::Leaf;
 use super::form::{GROUP, GROUP_BYTES, RECORD_MAX, TAG_BYTES};
 use super::leaves::{SectorLeaves, lacks_room};
@@ -46,25 +47,24 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 Ok(was_there) => return Ok(was_there),
                 Err(fault) => fault,
             };
-            if lacks_room(&fault) && self.state.is_in_doubt() {
-                // One of two leaves was written, and then no sector was left.
-                self.mount()?;
-                if self.is_made(change)? {
-                    return Ok(was_there.unwrap_or_default());
-                }
-                return Err(self.worse(first, fault));
-            }
-            let failed = self.cells.take_failed().filter(|_| self.state.is_in_doubt());
-            let rejects = fault.rejects_writes();
-            first.get_or_insert(fault);
-            match failed {
-                Some(sector) if rejects => {
-                    let moved = self.mount_to_change().and_then(|()| self.evacuate(sector));
-                    if let Err(fault) = moved {
-                        return Err(self.worse(first, fault));
+            if lacks_room(&fault) {
+                // One of two leaves may have been written, and then no sector was left.
+                if self.state.is_in_doubt() {
+                    self.mount()?;
+                    if self.is_made(change)? {
+                        return Ok(was_there.unwrap_or_default());
                     }
                 }
-                _ => break,
+                // Also where a sector failed before: the change was not made.
+                return Err(self.no_room());
+            }
+            let failed = self.cells.take_failed().filter(|_| self.state.is_in_doubt());
+            let Some(sector) = failed.filter(|_| fault.rejects_writes()) else {
+                return Err(self.worse(first, fault));
+            };
+            first.get_or_insert(fault);
+            if let Err(fault) = self.evacuate_all(sector) {
+                return Err(self.worse(first, fault));
             }
         }
         match first {
@@ -214,8 +214,27 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(())
     }
 
+    /// Writes the leaf of a rejected sector elsewhere, and gives the sector up.
+    ///
+    /// Sectors that are rejected meanwhile are given up in the same way before.
+    pub(super) fn evacuate_all(&mut self, rejected: Sector) -> Result<(), Fault<F::Error>> {
+        let (mut sector, mut tries) = (rejected, 0);
+        loop {
+            match self.mount_to_change().and_then(|()| self.evacuate(sector)) {
+                Ok(()) if sector == rejected => return Ok(()),
+                Ok(()) => sector = rejected,
+                Err(fault) => {
+                    tries += 1;
+                    let failed = self.cells.take_failed().filter(|_| fault.rejects_writes());
+                    let Some(failed) = failed.filter(|_| tries < TRIES) else { return Err(fault) };
+                    sector = failed;
+                }
+            }
+        }
+    }
+
     /// Writes the leaf of a sector elsewhere, and gives the sector up.
-    pub(super) fn evacuate(&mut self, sector: super::cells::Sector) -> Result<(), Fault<F::Error>> {
+    fn evacuate(&mut self, sector: Sector) -> Result<(), Fault<F::Error>> {
         let mut ranks = 0..self.directory.len();
         if let Some(rank) = ranks.find(|&rank| self.directory.leaf(rank).sector == sector) {
             self.state.doubt();

@@ -30,7 +30,12 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// a read for each sector in place of a mount.
     pub(super) fn format(&mut self) -> Result<(), OpenError<F::Error>> {
         match self.find() {
-            Ok(()) => self.begin_change()?,
+            Ok(()) => {
+                if let Err(fault) = self.begin_change() {
+                    let failed = self.cells.take_failed().filter(|_| fault.rejects_writes());
+                    self.evacuate_all(failed.ok_or(fault)?)?;
+                }
+            }
             Err(OpenError::Device(error)) => return Err(OpenError::Device(error)),
             Err(_) => self.survey()?,
         }

@@ -6,4 +6,5 @@ mod formats;
 mod full;
 mod model;
 mod rejects;
+mod series;
 mod swarms;
