@@ -51,8 +51,11 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 // One of two leaves may have been written, and then no sector was left.
                 if self.state.is_in_doubt() {
                     self.mount()?;
-                    if self.is_made(change)? {
-                        return Ok(was_there.unwrap_or_default());
+                    // If that is not known, its leaf could not even be settled.
+                    if let Some(was_there) = was_there
+                        && self.is_made(change)?
+                    {
+                        return Ok(was_there);
                     }
                 }
                 // Also where a sector failed before: the change was not made.

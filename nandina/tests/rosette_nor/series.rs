@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Profile, Reading};
 use nandina::store::RosetteNor;
-use nandina::{Index, Options, WriteError, key};
+use nandina::{Index, Inserted, Options, WriteError, key};
 use nandina_sim::{Chip, ChipError};
 
 use crate::model::{Model, OPTIONS, Random, SMALL, compare, ram, value};
@@ -27,6 +27,8 @@ struct Failing<'c> {
     gives_up_after: Option<u32>,
     /// One in so many erases leaves all pages from this one on, and is reported as done.
     silent: Option<(u32, u32)>,
+    /// All erases are reported as failed.
+    fails_erases: bool,
     erases: u32,
     left: u32,
 }
@@ -39,6 +41,7 @@ impl<'c> Failing<'c> {
             rejects: Vec::new(),
             gives_up_after: None,
             silent: None,
+            fails_erases: false,
             erases: 0,
             left: 0,
         }
@@ -116,6 +119,9 @@ impl Flash for Failing<'_> {
     fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
         self.begins()?;
         self.erases += 1;
+        if self.fails_erases {
+            return Err(ChipError::EraseFailed(block));
+        }
         let Some((_, from)) = self.silent.filter(|(often, _)| self.erases.is_multiple_of(*often))
         else {
             return self.chip.erase(block);
@@ -306,4 +312,30 @@ fn a_full_index_says_so_also_after_a_sector_has_failed() {
         compare(&mut index, &model);
     }
     assert!(refused > 1_000, "only {refused} inserts were refused");
+}
+
+/// A leaf with a full log cannot be settled where no sector can be erased.
+#[test]
+fn a_replacement_by_the_same_value_is_no_insert_where_nothing_can_be_written() {
+    let mut ram = ram(&LOSING, &OPTIONS);
+    let mut refused = 0;
+    for records in 1..120 {
+        let mut chip = Chip::new(LOSING);
+        let mut index = Index::<_, RosetteNor>::format(&mut chip, &OPTIONS, &mut ram).unwrap();
+        for turn in 0..records {
+            index.insert(&key::from_u32(turn), &value(turn)).unwrap();
+        }
+        drop(index);
+        for number in (0..records).step_by(9) {
+            let mut chip = chip.clone();
+            let mut failing = Failing::new(&mut chip);
+            failing.fails_erases = true;
+            let mut index = Index::<_, RosetteNor>::open(failing, &OPTIONS, &mut ram).unwrap();
+            match index.insert(&key::from_u32(number), &value(number)) {
+                Ok(done) => assert_eq!(done, Inserted::Replaced, "{number} of {records}"),
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    assert!(refused > 10, "only {refused} were refused");
 }
