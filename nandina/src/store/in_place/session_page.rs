@@ -49,7 +49,9 @@ impl Sessions {
         *self = Self { has_unread: self.has_unread, ..Self::default() };
     }
 
-    /// The logical page at which the search for a free one begins: none before it is free.
+    /// The logical page at which the search for a free one begins.
+    ///
+    /// None before it is free.
     pub const fn next_free(&self) -> u32 {
         self.next_free
     }
