@@ -4,6 +4,7 @@
 //! target and the tests share this.
 
 mod ftl;
+mod sectors;
 
 pub use ftl::mount_ftl_then_use;
 
@@ -18,6 +19,7 @@ use nandina::store::Visitor;
 use nandina::{Index, Options, System, ram_needed};
 use nandina_sim::{Chip, TINY};
 
+use crate::torture::device::{fitted, suited};
 use crate::torture::oracle::{key, value};
 
 const VALUE_BYTES: usize = 28;
@@ -49,18 +51,20 @@ impl Image {
         }
     }
 
-    fn profile(self) -> Profile {
+    /// A chip that can do what the system needs.
+    fn profile<S: System>(self) -> Profile {
         let blocks = if self == Self::Plain { 12 } else { 16 };
-        Profile { geometry: Geometry { blocks, ..TINY.geometry }, ..TINY }
+        suited::<S>(Profile { geometry: Geometry { blocks, ..TINY.geometry }, ..TINY })
     }
 
-    fn options(self) -> Options {
+    /// The options, without those that the system does not have.
+    fn options<S: System>(self) -> Options {
         let checkpoints = (self != Self::Plain).then_some(2);
-        Options { checkpoints, ..Options::new(4, VALUE_BYTES) }
+        fitted::<S>(Options { checkpoints, ..Options::new(4, VALUE_BYTES) })
     }
 
     fn ram<S: System>(self) -> Vec<u8> {
-        vec![0; ram_needed::<S>(&self.profile().geometry, &self.options())]
+        vec![0; ram_needed::<S>(&self.profile::<S>().geometry, &self.options::<S>())]
     }
 }
 
@@ -139,9 +143,9 @@ struct Healthy {
 
 /// Makes a chip with a healthy index of several levels, after splits, with garbage.
 fn healthy<S: System>(image: Image) -> Healthy {
-    let mut chip = Chip::new(image.profile());
+    let mut chip = Chip::new(image.profile::<S>());
     let mut ram = image.ram::<S>();
-    if let Ok(mut index) = Index::<_, S>::format(&mut chip, &image.options(), &mut ram) {
+    if let Ok(mut index) = Index::<_, S>::format(&mut chip, &image.options::<S>(), &mut ram) {
         for turn in 0..RECORDS * 2 {
             let number = turn * 37 % RECORDS;
             let _ = index.insert(&key(number), &value(number, turn, VALUE_BYTES));
@@ -169,11 +173,11 @@ impl Visitor for Use<'_> {
                     let healthy = images[image as usize].get_or_init(|| healthy::<S>(image));
                     (healthy.chip.clone(), &healthy.of_checkpoints[..])
                 }
-                _ => (Chip::new(image.profile()), &[][..]),
+                _ => (Chip::new(image.profile::<S>()), &[][..]),
             };
         self.damage::<S>(&mut chip, image, of_checkpoints);
         let write_buffer = usize::from(choice >> 4 & 1);
-        let options = Options { write_buffer, ..image.options() };
+        let options = fitted::<S>(Options { write_buffer, ..image.options::<S>() });
         let mut ram = vec![0; ram_needed::<S>(&chip.profile().geometry, &options)];
         let start = chip.counters().operations();
         let outcome = match Index::<_, S>::open(&mut chip, &options, &mut ram) {
@@ -211,7 +215,7 @@ fn checkpoint_pages(chip: &Chip) -> Vec<PageNumber> {
 impl Use<'_> {
     /// Changes pages by the bytes, in part with checksums that are right again.
     fn damage<S: System>(&mut self, chip: &mut Chip, image: Image, of_checkpoints: &[PageNumber]) {
-        let geometry = image.profile().geometry;
+        let geometry = chip.profile().geometry;
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
         let frame_bytes = layout.frame_bytes();
         for _ in 0..1 + self.bytes.next() % 24 {
@@ -220,6 +224,10 @@ impl Use<'_> {
             }
             let page = u32::from(self.bytes.next());
             let kind = self.bytes.next();
+            if S::DESCRIPTION.has_leaf_blocks() && kind & 0x40 != 0 {
+                self.damage_sector(chip, page, kind);
+                continue;
+            }
             let page = match of_checkpoints.get(page as usize % of_checkpoints.len().max(1)) {
                 Some(&page) if kind & 0x40 != 0 => page,
                 _ => PageNumber(page % geometry.pages()),
@@ -263,7 +271,7 @@ impl Use<'_> {
                         value_bytes: VALUE_BYTES as u16,
                         blocks: geometry.blocks,
                         pages_per_block: geometry.pages_per_block as u16,
-                        checkpoints: image != Image::Plain,
+                        checkpoints: image != Image::Plain && S::DESCRIPTION.checkpoints,
                         appended: S::DESCRIPTION.appends(),
                         atomic: S::DESCRIPTION.needs.atomic_rewrite,
                         replaced: image != Image::Plain && S::DESCRIPTION.replaces(),

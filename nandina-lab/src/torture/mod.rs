@@ -19,7 +19,7 @@
 mod case;
 mod cut_run;
 mod cuts;
-mod device;
+pub(crate) mod device;
 mod hardships;
 mod harsh;
 mod life;

@@ -102,6 +102,39 @@ impl Check for Damaged {
     }
 }
 
+/// Otherwise a target that refuses each medium of a system would look as if it found nothing.
+#[test]
+fn the_fuzz_target_opens_the_healthy_media_of_each_system() {
+    for system in 0..nandina_lab::systems::SYSTEMS.len() as u8 {
+        for medium in [1, WITH_CHECKPOINTS[0], WITH_CHECKPOINTS[1]] {
+            let outcome = mount_then_use(&[system, medium]);
+            assert_eq!(outcome, nandina_lab::hostile::Outcome::Used, "{system}, {medium}");
+        }
+    }
+}
+
+/// Heads, marks and slots of leaves that are blocks, each whole and wrong, and random changes.
+#[test]
+fn sectors_that_are_whole_and_say_nonsense_never_panic() {
+    let systems = nandina_lab::systems::SYSTEMS;
+    let system = systems.iter().position(|system| system.has_leaf_blocks()).unwrap() as u8;
+    let mut random = ChaCha8Rng::seed_from_u64(seed());
+    let (mut used, mut refused) = (0, 0);
+    let share = Share::one_in(4);
+    for _ in 0..share.length(40_000) {
+        let mut data: Vec<u8> = (0..random.random_range(8..160)).map(|_| random.random()).collect();
+        // A healthy medium, few changes, and the first one of a sector.
+        (data[0], data[1], data[2]) = (system, data[1] | 1, data[2] % 6);
+        data[4] |= 0x40;
+        match mount_then_use(&data) {
+            nandina_lab::hostile::Outcome::Used => used += 1,
+            nandina_lab::hostile::Outcome::Refused => refused += 1,
+        }
+    }
+    let least = share.least(4_000);
+    assert!(used > least && refused > least / 4, "{used} used, {refused} refused");
+}
+
 /// The corpus of the fuzz target, and random changes to it.
 #[test]
 fn the_fuzz_corpus_and_mutations_of_it_never_panic() {
