@@ -168,7 +168,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
                     let failed = self.cells.take_failed();
                     self.mount()?;
                     let is_elsewhere = match failed {
-                        Some(sector) if !self.state.is_unsettled() => self.evacuate_all(sector).is_ok(),
+                        Some(sector) if !self.state.is_unsettled() => {
+                            self.evacuate_all(sector).is_ok()
+                        }
                         _ => false,
                     };
                     if !is_elsewhere {

@@ -107,9 +107,9 @@ impl<F: Flash> Space<'_, F, InPlace> {
 
     /// Writes the page in `frame` as the lowest logical page that is free.
     ///
-    /// Returns its address. So the tree takes as few blocks of the device below as it can, and an FTL that maps blocks
-    /// merges less. Called before the running operation removes a node: until it commits, the page
-    /// of such a node may still be needed.
+    /// Returns its address. So the tree takes as few blocks of the device below as it can, and an
+    /// FTL that maps blocks merges less. Called before the running operation removes a node: until
+    /// it commits, the page of such a node may still be needed.
     pub(crate) fn replace_free(
         &mut self,
         frame: usize,
