@@ -325,7 +325,6 @@ fn a_replacement_by_the_same_value_is_no_insert_where_nothing_can_be_written() {
         for turn in 0..records {
             index.insert(&key::from_u32(turn), &value(turn)).unwrap();
         }
-        drop(index);
         for number in (0..records).step_by(9) {
             let mut chip = chip.clone();
             let mut failing = Failing::new(&mut chip);
