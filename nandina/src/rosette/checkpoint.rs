@@ -128,6 +128,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
     pub(super) fn void_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
         if self.has_checkpoints() && !self.state.has_checkpoint() {
             self.checkpoints.void(&mut self.log)?;
+            self.state.note_void();
         }
         Ok(())
     }

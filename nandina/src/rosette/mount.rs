@@ -141,6 +141,8 @@ impl<F: Flash> Leaves<'_, F> {
         let settled = is_end && limit == u64::MAX && self.torn.suspects().is_empty();
         self.torn.set_settled(settled);
         if settled {
+            // That page says that all before it are whole.
+            self.torn.forget_newest_leaf();
             self.log.blocks.release();
         }
         self.state.trust();

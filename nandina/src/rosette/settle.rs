@@ -107,9 +107,11 @@ impl<F: Flash> Leaves<'_, F> {
             self.torn.forget_newest_leaf();
         }
         self.torn.take_postponed();
-        if !suspects.is_empty() {
+        if !suspects.is_empty() || self.state.lacks_checkpoint() {
             // Older checkpoints are no longer needed from then on.
             self.write_checkpoint()?;
+        }
+        if !suspects.is_empty() {
             self.empty_suspects(suspects.all().len() > WAITING_MAX)?;
         }
         self.log.mark_bad_blocks()

@@ -10,14 +10,22 @@ pub(super) struct State {
     moved_pages: u32,
     /// A checkpoint was written since the mount.
     replaced: bool,
+    /// The mount made the checkpoints unusable.
+    voided: bool,
     /// Where the search for two leaves to merge continues.
     sparse: u32,
 }
 
 impl State {
     /// Before a mount.
-    pub const UNKNOWN: Self =
-        Self { in_doubt: true, records: 0, moved_pages: 0, replaced: false, sparse: 0 };
+    pub const UNKNOWN: Self = Self {
+        in_doubt: true,
+        records: 0,
+        moved_pages: 0,
+        replaced: false,
+        voided: false,
+        sparse: 0,
+    };
 
     /// Whether RAM may differ from the chip.
     pub const fn is_in_doubt(&self) -> bool {
@@ -66,7 +74,17 @@ impl State {
 
     /// A mount begins: no checkpoint was written since.
     pub const fn begin_mount(&mut self) {
-        self.replaced = false;
+        (self.replaced, self.voided) = (false, false);
+    }
+
+    /// The checkpoints on the chip are made unusable.
+    pub const fn note_void(&mut self) {
+        self.voided = true;
+    }
+
+    /// Whether the mount made the checkpoints unusable and wrote none since.
+    pub const fn lacks_checkpoint(&self) -> bool {
+        self.voided && !self.replaced
     }
 
     /// Notes whether a checkpoint was written.
