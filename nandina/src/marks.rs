@@ -72,6 +72,7 @@ pub const NAMES: &[&str] = &[
     "the state before the newest leaf is gone",
     "the tree before the newest root is gone",
     "the victim is the block that the fewest moves empty",
+    "trails lead nowhere",
 ];
 
 /// Which of the library's marks were reached.

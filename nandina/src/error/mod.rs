@@ -304,8 +304,7 @@ impl<E: fmt::Display> OpenError<E> {
             Self::NotNandina => f.write_str("the chip holds data that is not a Nandina index"),
             Self::Version { found } => write!(
                 f,
-                "the medium has format version {found}, this library reads {}",
-                crate::node::VERSION
+                "the medium has format version {found} of its system, which is not read here"
             ),
             Self::Mismatch { setting: SYSTEM_NUMBER, found, expected } => {
                 f.write_str("the medium was made with ")?;

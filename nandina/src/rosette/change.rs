@@ -159,7 +159,7 @@ impl<F: Flash> Leaves<'_, F> {
         let (mut low, mut high) = ([0; KEY_MAX], [0; KEY_MAX]);
         let (low, high) = copied(self.range(rank), &mut low, &mut high);
         let fences = if goes_left { (low, Some(&*separator)) } else { (&*separator, high) };
-        self.write_leaf(frame, self.state.records() + 1, fences, |directory, page| {
+        self.write_leaf(frame, self.state.records() + 1, (fences, None), |directory, page| {
             let before = directory.page(rank);
             let upper = if goes_left { before } else { Some(page) };
             directory.insert(rank + 1, separator, upper);

@@ -20,12 +20,21 @@ const fn page_bytes(pages: u32) -> usize {
     }
 }
 
+/// The number of a separator in the sum over all: a hash (FNV-1a).
+fn number_of(separator: &[u8]) -> u32 {
+    separator
+        .iter()
+        .fold(0x811C_9DC5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
 /// The ranges of keys and their pages, in the caller's RAM.
 pub(super) struct Directory<'b> {
     ram: &'b mut [u8],
     key_bytes: usize,
     entry_bytes: usize,
     len: usize,
+    /// The sum of a number for each separator but the first.
+    sum: u32,
 }
 
 /// What a page received of the range for which it was written.
@@ -50,14 +59,14 @@ impl<'b> Directory<'b> {
     /// A directory of which nothing is known, in all of `ram`.
     pub fn new(ram: &'b mut [u8], key_bytes: usize, pages: u32) -> Self {
         let entry_bytes = key_bytes + page_bytes(pages);
-        let mut directory = Self { ram, key_bytes, entry_bytes, len: 0 };
+        let mut directory = Self { ram, key_bytes, entry_bytes, len: 0, sum: 0 };
         directory.clear();
         directory
     }
 
     /// Makes the directory one range of all keys, which no page owns.
     pub fn clear(&mut self) {
-        self.len = 1;
+        (self.len, self.sum) = (1, 0);
         self.ram[..self.key_bytes].fill(0);
         self.ram[self.key_bytes..self.entry_bytes].fill(0xFF);
     }
@@ -75,6 +84,13 @@ impl<'b> Directory<'b> {
     /// Bytes of an entry: the separator, and the number of the page.
     pub const fn entry_bytes(&self) -> usize {
         self.entry_bytes
+    }
+
+    /// A sum over all separators.
+    ///
+    /// Directories whose ranges differ have different sums, but for one pair in 2^32.
+    pub const fn sum(&self) -> u32 {
+        self.sum
     }
 
     /// The entries, one after the other.
@@ -146,11 +162,13 @@ impl<'b> Directory<'b> {
         self.ram.copy_within(at..end, at + self.entry_bytes);
         self.ram[at..at + self.key_bytes].copy_from_slice(separator);
         self.len += 1;
+        self.sum = self.sum.wrapping_add(number_of(separator));
         self.set_page(rank, page);
     }
 
     /// Removes the range at `rank`: the one before it takes its keys.
     pub fn remove(&mut self, rank: usize) {
+        self.sum = self.sum.wrapping_sub(number_of(self.separator(rank)));
         let (at, end) = (rank * self.entry_bytes, self.len * self.entry_bytes);
         self.ram.copy_within(at + self.entry_bytes..end, at);
         self.len -= 1;
@@ -306,6 +324,8 @@ mod tests {
             let high = high.map(|high| [high]);
             let range = (&[low][..], high.as_ref().map(|high| &high[..]));
             assert!(directory.cover(range, PageNumber(9)));
+            let sum = expected[1..].iter().map(|&(low, _)| number_of(&[low]));
+            assert_eq!(directory.sum(), sum.fold(0, u32::wrapping_add));
             let ranks = 0..directory.len();
             let shown = ranks.map(|at| (directory.separator(at)[0], directory.page(at).unwrap().0));
             assert!(shown.eq(expected.iter().copied()), "{expected:?}");

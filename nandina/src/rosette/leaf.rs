@@ -1,15 +1,17 @@
-//! A leaf as bytes: sorted records, and the fences of its range of keys.
+//! A leaf as bytes: sorted records, its trail, and the fences of its range of keys.
 //!
 //! ```text
-//! | count: u16 | key value | key value | ... | unused | lower fence | upper fence | flags |
+//! | count: u16 | key value | key value | ... | unused | trail | lower fence | upper fence | flags |
 //! ```
 //!
 //! The lower fence belongs to the range, the upper one does not. Bit 0 of the flags says that there
-//! is no upper fence. The records are those of any sorted node (`node/sorted.rs`). No page is read
-//! here, and nothing here knows which leaf is the newest.
+//! is no upper fence, bit 1 that some block may hold a torn page. The records are those of any
+//! sorted node (`node/sorted.rs`), the trail is in `trail.rs`. No page is read here, and nothing
+//! here knows which leaf is the newest.
 
 use core::ops::Range;
 
+use super::trail::{told_pages, trail_bytes};
 use crate::bytes::bisect;
 use crate::engine::LeafRange;
 use crate::node::{Medium, Node, NodeMut, PageLayout, Shape};
@@ -20,6 +22,9 @@ const FLAG_BYTES: usize = 1;
 /// Flag: the range has no upper end.
 const OPEN: u8 = 1;
 
+/// Flag: some block may hold a torn page.
+const SUSPECTS: u8 = 2;
+
 /// Bytes of the count of records.
 const COUNT_BYTES: usize = 2;
 
@@ -28,6 +33,8 @@ const COUNT_BYTES: usize = 2;
 pub(super) struct Form {
     shape: Shape,
     area_bytes: usize,
+    /// Pages that the trail tells of.
+    told: usize,
 }
 
 /// A lower bound, which belongs to the range, and an upper one that does not.
@@ -36,22 +43,33 @@ pub(super) type Fences<'f> = LeafRange<'f>;
 impl Form {
     /// The leaves of such a medium.
     pub fn new(layout: &PageLayout, medium: &Medium) -> Self {
-        Self::of(layout.area_bytes(), medium.key_bytes.into(), medium.value_bytes.into())
+        let sizes = (medium.key_bytes.into(), medium.value_bytes.into());
+        Self::of(layout.area_bytes(), sizes, medium.checkpoints)
     }
 
-    /// The leaves in areas of `area_bytes`.
-    pub const fn of(area_bytes: usize, key_bytes: usize, value_bytes: usize) -> Self {
-        Self { shape: Shape::sorted(key_bytes, value_bytes), area_bytes }
+    /// The leaves in areas of `area_bytes`, of a medium with `checkpoints` or without.
+    pub const fn of(
+        area_bytes: usize,
+        (key_bytes, value_bytes): (usize, usize),
+        checkpoints: bool,
+    ) -> Self {
+        let told = told_pages(area_bytes, checkpoints);
+        Self { shape: Shape::sorted(key_bytes, value_bytes), area_bytes, told }
     }
 
-    /// Bytes of the fences and the flags.
-    const fn tail_bytes(&self) -> usize {
-        2 * self.shape.key_bytes() + FLAG_BYTES
+    /// Pages that the trail of a leaf tells of: 0 if it has none.
+    pub const fn told(&self) -> usize {
+        self.told
+    }
+
+    /// Where the fences begin, and the flags behind them.
+    const fn fences_at(&self) -> usize {
+        self.area_bytes.saturating_sub(2 * self.shape.key_bytes() + FLAG_BYTES)
     }
 
     /// Bytes for the count and the records.
     pub const fn node_bytes(&self) -> usize {
-        self.area_bytes.saturating_sub(self.tail_bytes())
+        self.fences_at().saturating_sub(trail_bytes(self.told))
     }
 
     /// Records that fit in a leaf.
@@ -82,13 +100,13 @@ impl Form {
 
     /// The fences of a leaf, or `None` if its range is empty.
     pub fn fences<'a>(&self, page: &'a [u8]) -> Option<Fences<'a>> {
-        let tail = page.get(self.node_bytes()..self.area_bytes)?;
-        if tail.len() < self.tail_bytes() {
+        let tail = page.get(self.fences_at()..self.area_bytes)?;
+        if tail.len() < 2 * self.shape.key_bytes() + FLAG_BYTES {
             return None;
         }
         let (low, rest) = tail.split_at(self.shape.key_bytes());
         let (high, flags) = rest.split_at(self.shape.key_bytes());
-        match flags[0] {
+        match flags[0] & !SUSPECTS {
             OPEN => Some((low, None)),
             0 if low < high => Some((low, Some(high))),
             _ => None,
@@ -98,13 +116,33 @@ impl Form {
     /// Sets the fences of a leaf.
     pub fn set_fences(&self, page: &mut [u8], (low, high): Fences<'_>) {
         let key_bytes = self.shape.key_bytes();
-        let tail = &mut page[self.node_bytes()..self.area_bytes];
+        let tail = &mut page[self.fences_at()..self.area_bytes];
         tail[..key_bytes].copy_from_slice(low);
         match high {
             Some(high) => tail[key_bytes..2 * key_bytes].copy_from_slice(high),
             None => tail[key_bytes..2 * key_bytes].fill(0),
         }
         tail[2 * key_bytes] = if high.is_none() { OPEN } else { 0 };
+    }
+
+    /// The trail of a leaf.
+    pub fn trail<'a>(&self, page: &'a [u8]) -> &'a [u8] {
+        &page[self.node_bytes()..self.fences_at()]
+    }
+
+    /// The trail of a leaf, for changing.
+    pub fn trail_mut<'a>(&self, page: &'a mut [u8]) -> &'a mut [u8] {
+        &mut page[self.node_bytes()..self.fences_at()]
+    }
+
+    /// Whether some block may hold a torn page, as of this leaf.
+    pub const fn has_suspects(&self, page: &[u8]) -> bool {
+        page[self.area_bytes - FLAG_BYTES] & SUSPECTS != 0
+    }
+
+    /// Notes in a leaf with fences that some block may hold a torn page.
+    pub const fn note_suspects(&self, page: &mut [u8]) {
+        page[self.area_bytes - FLAG_BYTES] |= SUSPECTS;
     }
 
     /// The places of the records between these fences.
@@ -135,7 +173,7 @@ impl Form {
 mod tests {
     use super::*;
 
-    const FORM: Form = Form::of(64, 2, 1);
+    const FORM: Form = Form::of(64, (2, 1), false);
 
     fn keys(node: &Node<'_>) -> [Option<u8>; 5] {
         core::array::from_fn(|at| (at < node.count()).then(|| node.key(at)[1]))
@@ -171,5 +209,27 @@ mod tests {
         }
         page[63] = 7;
         assert_eq!(FORM.fences(&page), None);
+    }
+
+    #[test]
+    fn a_trail_lies_between_the_records_and_the_fences() {
+        const BYTES: usize = 300;
+        let form = Form::of(BYTES, (2, 1), true);
+        assert_eq!(form.told(), 2);
+        let mut page = [0; BYTES];
+        form.begin(&mut page);
+        for at in 0..form.capacity() {
+            form.node_mut(&mut page).unwrap().insert(at, &(at as u16).to_be_bytes(), &[7]);
+        }
+        form.set_fences(&mut page, (&[0, 2], Some(&[1, 9])));
+        form.trail_mut(&mut page).fill(0xA5);
+        assert_eq!(form.trail(&page), [0xA5; 8]);
+        assert!(!form.has_suspects(&page));
+        form.note_suspects(&mut page);
+        assert!(form.has_suspects(&page));
+        assert_eq!(form.fences(&page), Some((&[0, 2][..], Some(&[1, 9][..]))));
+        let node = form.node(&page).unwrap();
+        assert_eq!(node.count(), form.capacity());
+        assert_eq!(node.key(form.capacity() - 1), (form.capacity() as u16 - 1).to_be_bytes());
     }
 }

@@ -6,6 +6,7 @@
 use super::lost::Lost;
 use super::state::State;
 use super::torn::Torn;
+use super::trail::Trail;
 use super::{CODEC, Directory, Form, Order, SESSION, leaf_label, limits, options};
 use crate::blocks::Blocks;
 use crate::engine::Options;
@@ -15,7 +16,7 @@ use crate::gc::Extent;
 use crate::gc::{self, Collector};
 use crate::log::Dimensions;
 use crate::log::checkpoint::Checkpoints;
-use crate::log::{Frames, Label, Log};
+use crate::log::{Frames, Label, Log, Source};
 use crate::node::{Node, PageFault};
 
 /// The leaves on a chip, and the directory of them.
@@ -26,6 +27,7 @@ pub struct Leaves<'b, F> {
     pub(super) directory: Directory<'b>,
     /// The blocks as a mount meets them.
     pub(super) order: Order<'b>,
+    pub(super) trail: Trail<'b>,
     /// What may be torn.
     pub(super) torn: Torn,
     /// What the mount found damaged.
@@ -43,6 +45,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
         let (frames, ram) = ram.split_at_mut(sizes.frames_bytes);
         let (directory, ram) = ram.split_at_mut(sizes.directory_bytes);
         let (order, ram) = ram.split_at_mut(sizes.order_bytes);
+        let (trail, ram) = ram.split_at_mut(sizes.trail_bytes);
         let (validity, victims, wear) =
             (options.validity, options.victims, options::wear_of(options));
         let blocks = Blocks::new(ram, &geometry, validity, victims, wear, block_pages);
@@ -56,6 +59,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
             checkpoints: Checkpoints::new(every, parts, block_pages),
             directory: Directory::new(directory, options.key_bytes, geometry.pages()),
             order: Order::new(order),
+            trail: Trail::new(trail),
             torn: Torn::UNKNOWN,
             lost: Lost::NONE,
             state: State::UNKNOWN,
@@ -159,27 +163,52 @@ impl<'b, F: Flash> Leaves<'b, F> {
     }
 
     /// Programs the page in `frame`, into the block that a checkpoint requires next.
+    ///
+    /// If it only takes over the range at `rank`, later pages tell so.
     pub(super) fn write(
         &mut self,
         frame: usize,
         label: Label,
+        rank: Option<usize>,
     ) -> Result<PageNumber, Fault<F::Error>> {
         if !self.has_checkpoints() {
             return self.log.write(frame, label);
         }
-        let checkpoints = &mut self.checkpoints;
-        self.log.write_into(frame, label, |log, filled| checkpoints.next_block(log, filled))
+        let (form, sum) = (self.form(), self.directory.sum());
+        let has_trail = form.told() > 0 && label.height > 0;
+        let has_suspects = !self.torn.suspects().is_empty();
+        let Self { log, checkpoints, trail, .. } = self;
+        log.write_by(
+            |log, filled| checkpoints.next_block(log, filled),
+            |log| {
+                log.frames.forget(frame);
+                let next = log.next_place();
+                if has_trail {
+                    let page = log.frames.bytes_mut(frame);
+                    trail.write(next, sum, form.trail_mut(page));
+                    if has_suspects {
+                        form.note_suspects(page);
+                    }
+                }
+                let is_written = log.append(Source::Frame(frame), label)?;
+                if is_written {
+                    trail.note(next, rank);
+                    log.frames.release(frame);
+                }
+                Ok(is_written)
+            },
+        )
     }
 
     /// Programs the leaf in `frame`, with these fences.
     ///
     /// From then on it is the newest there. `note` changes the directory, and returns the pages
-    /// that no longer own anything.
+    /// that no longer own anything. With `rank`, it changes the owner of that range only.
     pub(super) fn write_leaf(
         &mut self,
         frame: usize,
         records: u32,
-        fences: (&[u8], Option<&[u8]>),
+        (fences, rank): ((&[u8], Option<&[u8]>), Option<usize>),
         note: impl FnOnce(&mut Directory<'b>, PageNumber) -> [Option<PageNumber>; 2],
     ) -> Result<(), Fault<F::Error>> {
         self.state.doubt();
@@ -188,7 +217,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
         // page may need a buffer, for its erase count.
         self.log.frames.forget(frame);
         form.set_fences(self.log.frames.bytes_mut(frame), fences);
-        let page = self.write(frame, leaf_label(records))?;
+        let page = self.write(frame, leaf_label(records), rank)?;
         self.log.frames.hold(frame, page);
         self.state.note_records(records);
         for before in note(&mut self.directory, page).into_iter().flatten() {
@@ -213,7 +242,9 @@ impl<'b, F: Flash> Leaves<'b, F> {
     ) -> Result<(), Fault<F::Error>> {
         let (mut low, mut high) = ([0; KEY_MAX], [0; KEY_MAX]);
         let fences = copied(self.range(rank), &mut low, &mut high);
-        self.write_leaf(frame, records, fences, |directory, page| {
+        // A mount that does not see the newest leaf takes its range from the copy.
+        let told = self.torn.newest_leaf().is_none().then_some(rank);
+        self.write_leaf(frame, records, (fences, told), |directory, page| {
             let before = directory.page(rank);
             directory.set_page(rank, Some(page));
             [before, None]
@@ -228,7 +259,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
         self.log.frames.forget(0);
         self.torn.suspects().write(&mut self.log.frames.bytes_mut(0)[..area_bytes]);
         self.state.doubt();
-        let page = self.write(0, SESSION)?;
+        let page = self.write(0, SESSION, None)?;
         if let Some(before) = self.torn.note_session(page) {
             self.log.supersede(before);
         }

@@ -139,7 +139,7 @@ impl<F: Flash> Leaves<'_, F> {
             end.copy_from_slice(key);
             &*end
         });
-        self.write_leaf(first, records, (low, end), |directory, page| {
+        self.write_leaf(first, records, ((low, end), None), |directory, page| {
             let before = [directory.page(lower), directory.page(lower + 1)];
             directory.remove(lower + 1);
             directory.set_page(lower, Some(page));

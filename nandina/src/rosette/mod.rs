@@ -10,7 +10,8 @@
 //! - a leaf that garbage collection moves is written again, and only RAM changes;
 //! - a mount goes from the newest page to the oldest, and gives each page what no newer one owns.
 //!
-//! A checkpoint stores the directory, so that such a mount ends where the checkpoint begins.
+//! A checkpoint stores the directory, so that such a mount ends where the checkpoint begins. From
+//! there on, each leaf tells what the pages before it changed, so that few pages are read.
 //!
 //! The directory in RAM says which page owns which range, so a lookup is one read. Log, collection,
 //! wear levelling, refresh and bad blocks are those of the other systems.
@@ -37,13 +38,19 @@ mod options;
 mod order;
 mod owner;
 mod plan;
+mod replay;
 mod scan;
 mod settle;
 mod state;
 mod suspects;
 mod torn;
+mod trail;
+#[cfg(feature = "coverage-marks")]
+mod ways;
 
 pub use leaves::Leaves;
+#[cfg(feature = "coverage-marks")]
+pub use ways::{Led, Way};
 
 use core::convert::Infallible;
 
@@ -80,7 +87,7 @@ impl System for Rosette {
     const NODES: Option<Nodes> = Some(Nodes {
         extent: |area, _, _| 0..area.bytes.len(),
         address_in: |_| None,
-        range_in: |area, key_bytes| Form::of(area.len(), key_bytes, 0).fences(area),
+        range_in: |area, key_bytes| Form::of(area.len(), (key_bytes, 0), false).fences(area),
         trims: true,
         sharing: PageSharing::Never,
         path_pages: |_| 1,

@@ -17,7 +17,8 @@
 //! counts it ([`Statistics::unexplained_pages`](crate::Statistics::unexplained_pages)). Keys that
 //! no page owns are an error when they are used.
 //!
-//! With a checkpoint all of this is done only with the pages after it (`checkpoint.rs`).
+//! With a checkpoint all of this is done only with the pages after it (`checkpoint.rs`), and not
+//! even all of these are read (`replay.rs`).
 
 use super::directory::Painted;
 use super::leaves::{Leaves, damage_of};
@@ -58,23 +59,27 @@ impl<F: Flash> Leaves<'_, F> {
     fn find_as_seen(&mut self) -> Result<(), OpenError<F::Error>> {
         self.state.begin_mount();
         if let Some(found) = self.usable_checkpoint()?
-            && self.find_behind(&found)?
+            && self.find_behind(&found, true)?
         {
             return Ok(());
         }
         self.find_in_all_blocks()
     }
 
-    /// Finds the index from a checkpoint and the pages after it.
+    /// Finds the index from a checkpoint and the pages after it, by their `trails` if possible.
     ///
     /// Returns `false` if the checkpoint cannot be used after all.
-    fn find_behind(&mut self, found: &Checkpoint) -> Result<bool, OpenError<F::Error>> {
+    pub(super) fn find_behind(
+        &mut self,
+        found: &Checkpoint,
+        trails: bool,
+    ) -> Result<bool, OpenError<F::Error>> {
         let (mut limit, mut highest) = (u64::MAX, 0);
         let newest = self.find_newest(found.header.identity, &mut limit, &mut highest)?;
         // If there is none, no page that counts was written since the checkpoint.
         let last = PageHeader { sequence: found.last_sequence(), ..found.header };
         let newest = newest.unwrap_or((last, PageNumber(found.summary.page)));
-        match self.take_found(newest, limit, highest, Some(found)) {
+        match self.take_found(newest, (limit, highest), Some(found), trails) {
             Ok(()) => Ok(true),
             // A part of the checkpoint can no longer be read, or it has too many leaves.
             Err(OpenError::Corrupt { .. } | OpenError::BadOption { .. }) => Ok(false),
@@ -83,7 +88,7 @@ impl<F: Flash> Leaves<'_, F> {
     }
 
     /// Finds the index from the pages of all blocks.
-    fn find_in_all_blocks(&mut self) -> Result<(), OpenError<F::Error>> {
+    pub(super) fn find_in_all_blocks(&mut self) -> Result<(), OpenError<F::Error>> {
         let (mut limit, mut highest) = (u64::MAX, 0);
         let newest = loop {
             let survey = self.survey(limit)?;
@@ -99,7 +104,7 @@ impl<F: Flash> Leaves<'_, F> {
             // Every page of that format is torn, and so is the format.
             limit = limit.min(first.sequence);
         };
-        self.take_found(newest, limit, highest, None)
+        self.take_found(newest, (limit, highest), None, false)
     }
 
     /// Takes the state of the index that ends with the page `newest`.
@@ -108,13 +113,19 @@ impl<F: Flash> Leaves<'_, F> {
     fn take_found(
         &mut self,
         (newest, page): (PageHeader, PageNumber),
-        limit: u64,
-        highest: u64,
+        (limit, highest): (u64, u64),
         checkpoint: Option<&Checkpoint>,
+        trails: bool,
     ) -> Result<(), OpenError<F::Error>> {
         self.torn.note_newest(page, newest.sequence);
         let found = Found { checkpoint, ..Found::of(&newest) };
-        let leaf = match self.paint(found)? {
+        let followed = checkpoint.filter(|_| trails);
+        let replayed = followed.map(|checkpoint| self.replay(checkpoint, &found));
+        let painted = match replayed.transpose()?.flatten() {
+            Some(leaf) => Ok(leaf),
+            None => self.paint(found)?,
+        };
+        let leaf = match painted {
             Ok(leaf) if self.take_newest(leaf)? => leaf,
             // The state before the newest leaf never had this many leaves: pages of it are erased,
             // and older pages took their place. So the newest leaf is whole.
@@ -222,7 +233,7 @@ impl<F: Flash> Leaves<'_, F> {
     }
 
     /// Whether a page with this number is older than the checkpoint of the mount.
-    fn is_stored(&self, sequence: u64) -> bool {
+    pub(super) fn is_stored(&self, sequence: u64) -> bool {
         self.checkpoints.base().is_some_and(|base| !base.is_older_than(sequence))
     }
 
@@ -454,12 +465,12 @@ impl<F: Flash> Leaves<'_, F> {
 
 /// What a mount looks for, and what the pages have shown so far.
 #[derive(Clone, Copy)]
-struct Found<'c> {
+pub(super) struct Found<'c> {
     /// The checkpoint after which the pages come, if a mount begins with one.
     checkpoint: Option<&'c Checkpoint>,
-    identity: u32,
+    pub identity: u32,
     /// The highest sequence number that counts.
-    highest: u64,
+    pub highest: u64,
     /// Whether the newest leaf counts. Otherwise the state before it is looked for.
     counts_newest: bool,
     /// The newest leaf.
@@ -484,4 +495,4 @@ impl Found<'_> {
 }
 
 /// The page of the newest leaf, and its header.
-type NewestLeaf = (PageNumber, PageHeader);
+pub(super) type NewestLeaf = (PageNumber, PageHeader);

@@ -7,6 +7,7 @@ use super::directory::Directory;
 use super::leaf::Form;
 use super::order::Order;
 use super::suspects::area_bytes_min;
+use super::trail::{Trail, told_pages};
 use super::{Rosette, limits};
 use crate::blocks::{Blocks, GcPolicy, LivenessTracking, WearPolicy};
 use crate::engine::{
@@ -33,12 +34,19 @@ pub(super) struct Sizes {
     pub frames_bytes: usize,
     pub directory_bytes: usize,
     pub order_bytes: usize,
+    pub trail_bytes: usize,
     pub blocks_bytes: usize,
 }
 
 /// Page buffers.
 fn buffers(options: &Options) -> usize {
     options.page_buffers.unwrap_or(Rosette::DESCRIPTION.buffers_default)
+}
+
+/// The leaves in areas of `area_bytes`.
+pub(super) const fn form_of(area_bytes: usize, options: &Options) -> Form {
+    let sizes = (options.key_bytes, options.value_bytes);
+    Form::of(area_bytes, sizes, options.checkpoints.is_some())
 }
 
 /// How worn blocks are spared.
@@ -61,6 +69,10 @@ pub(super) fn sizes(geometry: &Geometry, options: &Options) -> Sizes {
             leaves + MOUNTED,
         ),
         order_bytes: Order::ram_needed(geometry.blocks),
+        trail_bytes: Trail::ram_needed(told_pages(
+            layout_of(geometry).area_bytes(),
+            options.checkpoints.is_some(),
+        )),
         blocks_bytes: Blocks::ram_needed(
             geometry,
             options.validity,
@@ -78,7 +90,8 @@ pub(super) fn ram_needed(geometry: &Geometry, options: &Options) -> usize {
         ..*options
     };
     let sizes = sizes(&bounded(geometry), &options);
-    sizes.frames_bytes + sizes.directory_bytes + sizes.order_bytes + sizes.blocks_bytes
+    let Sizes { frames_bytes, directory_bytes, order_bytes, trail_bytes, blocks_bytes, .. } = sizes;
+    frames_bytes + directory_bytes + order_bytes + trail_bytes + blocks_bytes
 }
 
 /// The medium that the pages of such an index record.
@@ -108,7 +121,7 @@ pub(super) fn check<E>(
     }
     let block_pages = Dimensions::new(geometry, capabilities).block_pages;
     let area_bytes = layout_of(geometry).area_bytes();
-    let form = Form::of(area_bytes, options.key_bytes, options.value_bytes);
+    let form = form_of(area_bytes, options);
     if form.capacity() < 2 || area_bytes < area_bytes_min(block_pages) {
         return Err(OpenError::RecordTooLarge {
             record_bytes: form.record_bytes(),

@@ -30,7 +30,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Before the newest block.
+    /// Before the newest block, or on the way to newer ones before the oldest.
     pub const START: Self = Self { last: None };
 }
 
@@ -79,18 +79,28 @@ impl<'b> Order<'b> {
     ///
     /// Cost: a look at the marks of all blocks.
     pub fn next(&self, walk: &mut Walk) -> Option<BlockNumber> {
-        let age = |block: u32| {
+        let next = self.ages().filter(|&found| walk.last.is_none_or(|last| found > last)).min()?;
+        walk.last = Some(next);
+        Some(BlockNumber(next.1))
+    }
+
+    /// The next block of a walk the other way, newer than the last one.
+    ///
+    /// Cost: a look at the marks of all blocks.
+    pub fn next_newer(&self, walk: &mut Walk) -> Option<BlockNumber> {
+        let next = self.ages().filter(|&found| walk.last.is_none_or(|last| found < last)).max()?;
+        walk.last = Some(next);
+        Some(BlockNumber(next.1))
+    }
+
+    /// The age of each known block, and the block.
+    fn ages(&self) -> impl Iterator<Item = (u32, u32)> {
+        let blocks = (self.marks.len() / BYTES) as u32;
+        (0..blocks).filter_map(|block| {
             let mark = u32_at(self.marks, block as usize * BYTES);
             let age = (self.newest as u32).wrapping_sub(mark) & !KNOWN;
             (mark & KNOWN != 0).then_some((age, block))
-        };
-        let blocks = (self.marks.len() / BYTES) as u32;
-        let next = (0..blocks)
-            .filter_map(age)
-            .filter(|&found| walk.last.is_none_or(|last| found > last))
-            .min()?;
-        walk.last = Some(next);
-        Some(BlockNumber(next.1))
+        })
     }
 }
 
@@ -112,6 +122,10 @@ mod tests {
         assert!(!order.is_left_over(block, start + 41) && !order.is_left_over(BlockNumber(2), 0));
         for expected in [Some(1), Some(3), Some(4), Some(0), None, None] {
             assert_eq!(order.next(&mut walk), expected.map(BlockNumber));
+        }
+        let mut walk = Walk::START;
+        for expected in [Some(0), Some(4), Some(3), Some(1), None] {
+            assert_eq!(order.next_newer(&mut walk), expected.map(BlockNumber));
         }
     }
 }

@@ -4,7 +4,6 @@
 
 use core::convert::Infallible;
 
-use super::leaf::Form;
 use super::limits::{LIMIT_MIN, area_blocks, budget, dense, move_cost, settling_pages};
 use super::suspects::{WAITING_MAX, suspects_max};
 use super::{READS_MAX, options};
@@ -39,7 +38,7 @@ pub(super) fn planned(
     if limit_pages < LIMIT_MIN {
         return Err(OpenError::ChipTooSmall { limit_pages });
     }
-    let form = Form::of(layout_of(geometry).area_bytes(), options.key_bytes, options.value_bytes);
+    let form = options::form_of(layout_of(geometry).area_bytes(), options);
     let valid_pages = leaves_for(records.saturating_add(1), form.capacity());
     let fits = valid_pages <= limit_pages;
     // Records that do not fit may be inserted all the same, up to the limit.
@@ -85,7 +84,8 @@ pub(super) fn planned(
 ///
 /// The first pages of all blocks and their ends are read, and at most every page, twice where the
 /// state before the newest leaf is gone; and all of that again for each torn page. Before that, a
-/// checkpoint of `parts` pages, or 0, and the pages after it may be read and found unusable. Then
+/// checkpoint of `parts` pages, or 0, and the pages after it may be read and found unusable; and
+/// before that, the checkpoint and at most all of these pages, where their trails lead nowhere. Then
 /// the valid pages of the blocks that may hold a torn page are moved.
 fn open_cost(geometry: &Geometry, block_pages: u32, parts: u32, verify: bool) -> Cost {
     let (blocks, pages) = (u64::from(geometry.blocks), u64::from(block_pages));
@@ -95,8 +95,8 @@ fn open_cost(geometry: &Geometry, block_pages: u32, parts: u32, verify: bool) ->
     let behind = if parts > 0 {
         let listed = LIST_MAX as u64 + 1;
         3 * ends
-            + 4 * u64::from(parts + parts / block_pages)
-            + listed * (3 * ends + 2 * pages + LOOKS)
+            + 5 * u64::from(parts + parts / block_pages)
+            + listed * (4 * ends + 4 * pages + LOOKS)
     } else {
         0
     };

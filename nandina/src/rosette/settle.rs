@@ -277,7 +277,8 @@ impl<F: Flash> Leaves<'_, F> {
             self.state.doubt();
             self.log.frames.forget(0);
             self.log.frames.bytes_mut(0).fill(0);
-            let page = self.write(0, Label { lowest: 1, height: 0, records: SESSION_END })?;
+            let end = Label { lowest: 1, height: 0, records: SESSION_END };
+            let page = self.write(0, end, None)?;
             self.log.blocks.set_valid(page, false);
         }
         Ok(())

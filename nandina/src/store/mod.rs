@@ -21,6 +21,8 @@ pub use registry::{SYSTEMS, Visitor, key_of, visit};
 
 pub use crate::engine::{Description, PageSharing, SplitCommit, UpdateScheme};
 pub use crate::rosette::Rosette;
+#[cfg(feature = "coverage-marks")]
+pub use crate::rosette::{Led, Way};
 pub use crate::rosette_nor::RosetteNor;
 pub use crate::space::{Appends, InPlace, Kind, Maps, Paths, Space};
 pub use crate::tnc::Tnc;

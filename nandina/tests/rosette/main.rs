@@ -1,0 +1,7 @@
+//! The trails of `rosette`: a mount that reads few pages finds what one finds that reads all.
+
+mod costs;
+mod cuts;
+mod damage;
+mod lives;
+mod ways;
