@@ -145,18 +145,18 @@ fn open_and_cut() {
 }
 
 /// Opens an index of which a page has rotted, whichever it is.
-fn open_rotten() {
+fn open_rotten<S: System>() {
     let options = OPTIONS.checkpoints(4);
     let mut whole = Chip::new(TINY.with_blocks(24));
-    let mut ram = ram::<Vm>(&whole, &options);
-    fill(&mut Index::<_, Vm>::format(&mut whole, &options, &mut ram).unwrap(), 50, 1);
+    let mut ram = ram::<S>(&whole, &options);
+    fill(&mut Index::<_, S>::format(&mut whole, &options, &mut ram).unwrap(), 50, 1);
     for page in (0..whole.geometry().pages()).map(PageNumber) {
         let mut chip = whole.clone();
         if chip.page_is_erased(page) {
             continue;
         }
         chip.corrupt_page(page, |main, _| main.reverse());
-        let Ok(mut index) = Index::<_, Vm>::open(&mut chip, &options, &mut ram) else { continue };
+        let Ok(mut index) = Index::<_, S>::open(&mut chip, &options, &mut ram) else { continue };
         // What is there was stored.
         let found = index.get(&key::from_u32(7));
         assert!(found.is_err() || [None, Some(&[1; 60][..])].contains(&found.unwrap()));
@@ -216,7 +216,8 @@ fn every_rare_branch_is_reached() {
         assert_eq!(replay(&case).unwrap(), Outcome::Survived);
     }
     open_damaged();
-    open_rotten();
+    open_rotten::<Vm>();
+    open_rotten::<Rosette>();
     open_read_only();
     open_leaves_read_only();
     open_and_cut();
