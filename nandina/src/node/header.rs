@@ -95,7 +95,9 @@ pub(crate) const SESSION_END: u32 = u32::MAX - 1;
 /// There are such pages only where nodes are replaced in place.
 pub(crate) const CHECKPOINT: u32 = u32::MAX - 2;
 
-/// Version of the format on the medium, but for one system. Media of another version are refused.
+/// Version of the format on the medium, except for one system.
+///
+/// Media of another version are refused.
 pub const VERSION: u8 = 1;
 
 /// The system whose leaves have trails since version 2: `rosette`.

@@ -3,6 +3,7 @@
 //! A leaf is in a page buffer as it lies in its page; while it is changed the buffer counts as
 //! changed. RAM follows a page as soon as that is programmed.
 
+use super::leaf::Fences;
 use super::lost::Lost;
 use super::state::State;
 use super::torn::Torn;
@@ -208,7 +209,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
         &mut self,
         frame: usize,
         records: u32,
-        (fences, rank): ((&[u8], Option<&[u8]>), Option<usize>),
+        (fences, rank): (Fences<'_>, Option<usize>),
         note: impl FnOnce(&mut Directory<'b>, PageNumber) -> [Option<PageNumber>; 2],
     ) -> Result<(), Fault<F::Error>> {
         self.state.doubt();

@@ -66,7 +66,9 @@ impl<F: Flash> Leaves<'_, F> {
         self.find_in_all_blocks()
     }
 
-    /// Finds the index from a checkpoint and the pages after it, by their `trails` if possible.
+    /// Finds the index from a checkpoint and the pages after it.
+    ///
+    /// It follows their `trails`, if that is asked for and possible.
     ///
     /// Returns `false` if the checkpoint cannot be used after all.
     pub(super) fn find_behind(

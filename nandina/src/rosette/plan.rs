@@ -85,8 +85,9 @@ pub(super) fn planned(
 /// The first pages of all blocks and their ends are read, and at most every page, twice where the
 /// state before the newest leaf is gone; and all of that again for each torn page. Before that, a
 /// checkpoint of `parts` pages, or 0, and the pages after it may be read and found unusable; and
-/// before that, the checkpoint and at most all of these pages, where their trails lead nowhere. Then
-/// the valid pages of the blocks that may hold a torn page are moved.
+/// before that, the checkpoint and at most all of these pages, where their trails lead nowhere.
+/// Then the valid pages of the blocks that may hold a torn page are moved, and a checkpoint is
+/// written.
 fn open_cost(geometry: &Geometry, block_pages: u32, parts: u32, verify: bool) -> Cost {
     let (blocks, pages) = (u64::from(geometry.blocks), u64::from(block_pages));
     let ends = u64::from(block_pages.ilog2() + 2 * LOST_MAX + 4);
@@ -104,7 +105,9 @@ fn open_cost(geometry: &Geometry, block_pages: u32, parts: u32, verify: bool) ->
     // The suspects that waited, and one more, may be full. Each of the others has at most half the
     // pages of the previous one, from which they are moved.
     let moved = (WAITING_MAX as u64 + 1) * pages + suspects;
-    let programs = moved + 2;
+    // A checkpoint, and the anchor that leads to it.
+    let stored = if parts > 0 { u64::from(parts) + 1 } else { 0 };
+    let programs = moved + 2 + stored;
     let verifies = if verify { programs } else { 0 };
     Cost {
         reads: 4 * looked_at + u64::from(READS_MAX) * moved + verifies + 4 * blocks,

@@ -45,7 +45,7 @@ pub(super) const fn sum_in(trail: &[u8]) -> u32 {
     u32_at(trail, 0)
 }
 
-/// What the pages tell that were programmed last, or what a trail on the chip tells.
+/// What the pages tell that were programmed last, or what one on the chip tells.
 pub(super) struct Trail<'b> {
     ranks: &'b mut [u8],
     /// The place behind the pages that it tells of.

@@ -26,7 +26,6 @@ fn a_mount_after_a_cut_reads_a_page_of_each_33_and_what_divides_ranges() {
     for number in 0..RECORDS {
         index.insert(&spread(number), &[0; 4]).unwrap();
     }
-    drop(index);
     let plan = plan::<Rosette>(&LARGE.geometry, &LARGE.capabilities, &options, RECORDS).unwrap();
     let (mut by_trails, mut by_all, mut changed) = (Vec::new(), Vec::new(), 0u32);
     for cut in 0..16 {
@@ -39,7 +38,6 @@ fn a_mount_after_a_cut_reads_a_page_of_each_33_and_what_divides_ranges() {
                 break;
             }
         }
-        drop(index);
         chip.restore_power();
         let (trails, few) = found(&chip, &options, Way::Trails).unwrap();
         let (read, many) = found(&chip, &options, Way::Checkpoint).unwrap();
@@ -95,7 +93,6 @@ fn a_session_that_follows_a_close_writes_checkpoints() {
     for number in 0..300 {
         index.insert(&spread(number % 100), &[number as u8; 60]).unwrap();
     }
-    drop(index);
     let index = Index::<_, Rosette>::open(&mut chip, &options, &mut memory).unwrap();
     assert!(index.statistics().from_checkpoint);
 }

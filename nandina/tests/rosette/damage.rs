@@ -27,7 +27,6 @@ fn grown(seed: u64) -> (Chip, Model) {
             assert!(index.checkpoint().unwrap());
         }
     }
-    drop(index);
     (chip, model)
 }
 

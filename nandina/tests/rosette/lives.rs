@@ -109,7 +109,7 @@ fn live(seed: u64, hardships: Hardships, lived: &mut Lived) {
     let (profile, options) = case(&mut random, hardships);
     let mut chip = Chip::with_seed(profile, seed);
     let mut memory = ram(&chip, &options);
-    drop(Index::<_, Rosette>::format(&mut chip, &options, &mut memory).unwrap());
+    assert!(Index::<_, Rosette>::format(&mut chip, &options, &mut memory).is_ok());
     chip.set_faults(Faults {
         unstable_pages: u32::from(hardships.unstable) * (1 + random.below(3)),
         device_errors: hardships.device_errors,
