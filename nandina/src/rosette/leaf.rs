@@ -1,7 +1,7 @@
 //! A leaf as bytes: sorted records, its trail, and the fences of its range of keys.
 //!
 //! ```text
-//! | count: u16 | key value | key value | ... | unused | trail | lower fence | upper fence | flags |
+//! | count: u16 | key value | key value | ... | unused | trail | lower, upper fence | flags |
 //! ```
 //!
 //! The lower fence belongs to the range, the upper one does not. Bit 0 of the flags says that there

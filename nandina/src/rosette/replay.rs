@@ -7,9 +7,9 @@
 //! range they took over.
 //!
 //! Nothing is written here, and nothing is decided. Where a page cannot be read, where trails and
-//! directory do not fit together, where a block has failed since the checkpoint, and while some block
-//! may hold a torn page, the mount reads all pages after the checkpoint, as it does without trails
-//! (`mount.rs`). Both ways lead to the same directory.
+//! directory do not fit together, where a block has failed since the checkpoint, and while some
+//! block may hold a torn page, the mount reads all pages after the checkpoint, as it does without
+//! trails (`mount.rs`). Both ways lead to the same directory.
 
 use super::leaves::Leaves;
 use super::mount::{Found, NewestLeaf};
@@ -50,7 +50,7 @@ impl<E> From<Fault<E>> for Unusable<E> {
 }
 
 impl<F: Flash> Leaves<'_, F> {
-    /// Finds the state before the newest leaf from the checkpoint and the trails after it.
+    /// Finds the state before the newest leaf by the trails after the checkpoint.
     ///
     /// Returns the newest leaf, which may be older than the checkpoint and is not known then; or
     /// `None` if all pages must be read.
@@ -169,7 +169,9 @@ impl<F: Flash> Leaves<'_, F> {
         Ok(())
     }
 
-    /// Follows the pages at the places from `first` to `stop`, of which the last leaf tells.
+    /// Follows the pages at the places from `first` to `stop`.
+    ///
+    /// The last leaf of them tells of the others.
     fn replay_to(
         &mut self,
         block: BlockNumber,

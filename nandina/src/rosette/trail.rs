@@ -76,7 +76,9 @@ impl<'b> Trail<'b> {
         self.ranks.fill(0xFF);
     }
 
-    /// Writes the trail of a page at the place `next`, where the separators have this sum.
+    /// Writes the trail of a page at the place `next`.
+    ///
+    /// `sum` is that of the separators.
     pub fn write(&mut self, next: Option<(BlockNumber, u32)>, sum: u32, trail: &mut [u8]) {
         if self.next != next {
             self.forget();
