@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use nandina::Options;
 use nandina_lab::compare::{compare, some_can_hold};
 use nandina_lab::run::Setup;
+use nandina_lab::systems::usual_layer;
 use nandina_lab::work::Work;
 use nandina_lab::workload::kernel_compile::Parameters;
 use nandina_lab::workload::{by_name, ubifs};
@@ -132,7 +133,20 @@ impl Compare {
         let result = compare(&chosen, &setup, &work, (description, seed), &advance);
         progress.finish();
         let comparison = result?;
-        if self.json { print_json(&comparison) } else { print(&tables::comparison(&comparison)) }
+        if self.json {
+            return print_json(&comparison);
+        }
+        print(&tables::comparison(&comparison))?;
+        for (system, layer) in &chosen {
+            if let Some(layer) = layer
+                && layer.buffer_blocks().is_none()
+                && usual_layer(system, &profile).is_some()
+            {
+                let name = layer.name();
+                eprintln!("{system} over {name} has no transit buffer: --transit gives it one");
+            }
+        }
+        Ok(())
     }
 
     /// Refuses options that do not apply to the chosen work: none is ignored.

@@ -152,6 +152,12 @@ impl Below {
         Cost { reads: cost.reads, ..Cost::default() }.and(cost.programs, self.write.total())
     }
 
+    /// The same if idle steps have converted all that is due, where they can.
+    fn ahead(&self, cost: Cost) -> Option<Cost> {
+        let write = self.write.ahead().filter(|_| self.layer.buffer_blocks().is_some())?;
+        Some(Cost { reads: cost.reads, ..Cost::default() }.and(cost.programs, write))
+    }
+
     /// Bytes of RAM, with those of its map.
     const fn ram_bytes(&self) -> usize {
         self.size.ram_bytes + self.size.memory_bytes
@@ -267,17 +273,23 @@ const CALLS: [Call; 5] = [
     ("close", |plan| plan.close),
 ];
 
+/// A change whose writes wait for no conversion.
+const AFTER_IDLE_STEPS: &str = "change after idle steps";
+
 fn as_json(profile: &Profile, (system, plan): &(&str, Answer), below: Option<&Below>) -> Value {
     match plan {
         Err(reason) => json!({ "system": system, "refused": reason }),
         Ok((plan, misfit)) => {
-            let costs: serde_json::Map<_, _> = calls(below)
+            let mut costs: serde_json::Map<_, _> = calls(below)
                 .iter()
                 .map(|(call, cost)| {
                     let cost = below.map_or(cost(plan), |below| below.of(cost(plan)));
                     (call.replace(' ', "_"), cost_json(profile, cost))
                 })
                 .collect();
+            if let Some(ahead) = below.and_then(|below| below.ahead(plan.change)) {
+                costs.insert(AFTER_IDLE_STEPS.replace(' ', "_"), cost_json(profile, ahead));
+            }
             json!({
                 "system": system, "ram_bytes": plan.ram_bytes, "height": plan.height,
                 "valid_pages": plan.valid_pages, "limit_pages": plan.limit_pages,
@@ -332,19 +344,28 @@ fn table(
             }
         }
     }
+    let mut add = |call: &str, system: &str, cost: Cost| {
+        costs.add_row([
+            call.to_string(),
+            system.to_string(),
+            cost.reads.to_string(),
+            cost.programs.to_string(),
+            cost.erases.to_string(),
+            format!("{:.2}", ms(profile, cost)),
+        ]);
+    };
     for (call, cost) in calls(below) {
         for (system, plan) in plans {
             if let Ok((plan, _)) = plan {
-                let cost = below.map_or(cost(plan), |below| below.of(cost(plan)));
-                costs.add_row([
-                    call.to_string(),
-                    system.to_string(),
-                    cost.reads.to_string(),
-                    cost.programs.to_string(),
-                    cost.erases.to_string(),
-                    format!("{:.2}", ms(profile, cost)),
-                ]);
+                add(call, system, below.map_or(cost(plan), |below| below.of(cost(plan))));
             }
+        }
+    }
+    for (system, plan) in plans {
+        if let (Some(below), Ok((plan, _))) = (below, plan)
+            && let Some(ahead) = below.ahead(plan.change)
+        {
+            add(AFTER_IDLE_STEPS, system, ahead);
         }
     }
     let ftl = below.map_or(String::new(), |below| below.text(profile));

@@ -14,8 +14,11 @@ use nandina_sim::SparseChip;
 
 #[path = "../tests/numbers/mod.rs"]
 mod numbers;
+#[path = "../tests/zipf/mod.rs"]
+mod zipf;
 
 use numbers::Numbers;
+use zipf::Zipf;
 
 /// Device fulls of writes that do not count, and as many that do.
 const FULLS: u32 = 3;
@@ -82,34 +85,4 @@ fn amplification(
     let written = after.host_writes - before.host_writes;
     let programmed = after.programmed - before.programmed;
     programmed as f64 / written as f64
-}
-
-/// Zipf's law over pages whose ranks are scattered over the device.
-struct Zipf {
-    /// The sum of the weights up to each rank.
-    sums: Vec<f64>,
-}
-
-impl Zipf {
-    fn new(pages: u32) -> Self {
-        let mut sum = 0.0;
-        let weights = (1..=pages).map(|rank| f64::from(rank).powf(-0.99));
-        Self {
-            sums: weights
-                .map(|weight| {
-                    sum += weight;
-                    sum
-                })
-                .collect(),
-        }
-    }
-
-    fn draw(&self, numbers: &mut Numbers) -> u32 {
-        let pages = self.sums.len() as u64;
-        let part = f64::from(numbers.below(u32::MAX)) / f64::from(u32::MAX);
-        let sought = part * self.sums[self.sums.len() - 1];
-        let rank = self.sums.partition_point(|&sum| sum < sought) as u64 % pages;
-        // A prime that divides no number of pages here.
-        (rank * 2_654_435_761 % pages) as u32
-    }
 }

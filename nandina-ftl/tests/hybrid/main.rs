@@ -30,6 +30,8 @@ mod unmarked_chip;
 #[path = "../whole_pages/mod.rs"]
 mod whole_pages;
 mod worst;
+#[path = "../zipf/mod.rs"]
+mod zipf;
 
 use chips::{CHIP, FAILING, Share, is_full, seeds};
 use kinds::{ALL, BARE, BUFFERED};

@@ -361,9 +361,15 @@ impl Layer {
             let logs = self
                 .log_blocks()
                 .map_or(String::new(), |count| format!(" with {count} log blocks"));
+            let fewer = match (self.log_blocks(), self.buffer_blocks()) {
+                (None, None) => "",
+                (Some(_), None) => " or fewer log blocks",
+                (None, Some(_)) => " or fewer buffer blocks",
+                (Some(_), Some(_)) => " or fewer log or buffer blocks",
+            };
             let blocks = self.blocks_needed(profile, group.max(1));
             return Err(format!(
-                "{} has {} blocks, {name}{logs} needs {blocks} at least: choose a larger chip or fewer log blocks",
+                "{} has {} blocks, {name}{logs} needs {blocks} at least: choose a larger chip{fewer}",
                 profile.key, geometry.blocks
             ));
         }

@@ -16,13 +16,14 @@ const KINDS: [&str; 7] =
     ["ftl:page", "ftl:compact", "ftl:block", "ftl:bast", "ftl:fast", "ftl:ipl", "ftl:dipl"];
 
 /// The pairs that are tortured on every day.
-const ALWAYS: [&str; 6] = [
+const ALWAYS: [&str; 7] = [
     "btree over ftl:page",
     "btree over ftl:compact",
     "btree over ftl:fast",
     "btree over ftl:ipl",
     "btree over ftl:dipl",
     "btree over ftl:page with 2 buffer blocks",
+    "wpcb over ftl:fast with 2 buffer blocks",
 ];
 
 /// Systems over FTLs: those of `ALWAYS`, and of the others a share.

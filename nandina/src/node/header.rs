@@ -95,18 +95,8 @@ pub(crate) const SESSION_END: u32 = u32::MAX - 1;
 /// There are such pages only where nodes are replaced in place.
 pub(crate) const CHECKPOINT: u32 = u32::MAX - 2;
 
-/// Version of the format on the medium, except for one system.
-///
-/// Media of another version are refused.
-pub const VERSION: u8 = 1;
-
-/// The system whose leaves have trails since version 2: `rosette`.
-const WITH_TRAILS: u8 = 7;
-
-/// Version of the format of the pages of the system with this number.
-pub const fn version_of(system: u8) -> u8 {
-    if system == WITH_TRAILS { VERSION + 1 } else { VERSION }
-}
+/// Version of the format on the medium. Media of another version are refused.
+pub const VERSION: u8 = 2;
 
 pub(super) const MAGIC: [u8; 2] = *b"Nd";
 
@@ -196,7 +186,7 @@ impl PageHeader {
             | if medium.atomic { ATOMIC } else { 0 }
             | self.tag << TAG_SHIFT;
         out[field::MAGIC].copy_from_slice(&MAGIC);
-        out[field::VERSION.start] = version_of(medium.system);
+        out[field::VERSION.start] = VERSION;
         out[field::SYSTEM.start] = medium.system;
         out[field::IDENTITY].copy_from_slice(&self.identity.to_le_bytes());
         out[field::SEQUENCE].copy_from_slice(&self.sequence.to_le_bytes()[..field::SEQUENCE.len()]);

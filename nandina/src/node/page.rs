@@ -5,7 +5,7 @@
 //! bytes of the main data.
 
 use super::header::{Fields, REPLACED, field};
-use super::{HEADER_BYTES, Medium, PageHeader, Shape, appended, version_of};
+use super::{HEADER_BYTES, Medium, PageHeader, Shape, VERSION, appended};
 use crate::bytes;
 use crate::checksum::{self, Sum};
 
@@ -170,7 +170,7 @@ impl PageLayout {
                 PageFault::Damaged
             });
         }
-        if header.version() != version_of(header.system()) {
+        if header.version() != VERSION {
             return Err(PageFault::Version(header.version()));
         }
         let is_appended = header.is_appended();
@@ -200,7 +200,7 @@ impl PageLayout {
 
     /// Whether these are the magic, the version and the system of some header.
     pub(crate) fn begins_header(bytes: [u8; 4]) -> bool {
-        bytes[..2] == super::header::MAGIC && bytes[2] == version_of(bytes[3])
+        bytes[..2] == super::header::MAGIC && bytes[2] == VERSION
     }
 
     /// The settings of the index in the bytes of a header.

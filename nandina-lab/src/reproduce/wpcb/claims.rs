@@ -17,7 +17,9 @@ const CLAIMS: [(&str, &str, Shown); 21] = [
     (
         "C1",
         "a power failure loses no acknowledged update",
-        Elsewhere("nandina torture --systems wpcb --mode exhaustive"),
+        Elsewhere(
+            "nandina torture --systems wpcb --over 'ftl:fast with 2 buffer blocks' --mode exhaustive",
+        ),
     ),
     (
         "C2",
