@@ -300,7 +300,10 @@ fn a_plan_above_a_hybrid_ftl_has_what_its_merges_and_conversions_cost() {
     assert!(programs(&json(&line), "all") < programs(&bare, "all"));
     assert!(programs(&mapped, "all") < programs(&buffered, "all"));
     for (line, what) in [
-        (&["plan", "--over", "ftl:ipl"][..], "no bound of ftl:ipl is known: choose one that maps"),
+        (
+            &["plan", "--device", "slc", "--over", "ftl:ipl"][..],
+            "no bound of ftl:ipl is known: choose one that maps",
+        ),
         (&["plan", "--over", "ftl:fast", "--systems", "mu"], "--over is for systems that replace"),
         (&["plan", "--transit", "4"], "--log-blocks and --transit are for an FTL: choose one by"),
     ] {

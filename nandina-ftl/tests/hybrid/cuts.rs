@@ -58,10 +58,12 @@ enum Event {
     ConversionWithFullMerge,
     ConversionByAnIdleStep,
     PassedBuffer,
+    /// A tree trims the page of a node that has vanished.
+    TrimmedPage,
 }
 
 impl Event {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Append,
         Self::NewBufferBlock,
         Self::FullBufferBlock,
@@ -71,6 +73,7 @@ impl Event {
         Self::ConversionWithFullMerge,
         Self::ConversionByAnIdleStep,
         Self::PassedBuffer,
+        Self::TrimmedPage,
     ];
 
     /// Whether it happened between two steps.
@@ -91,6 +94,7 @@ impl Event {
             }
             Self::ConversionWithFullMerge => blocks > 0 && after.merges.full > before.merges.full,
             Self::ConversionByAnIdleStep => after.conversions.ahead > before.conversions.ahead,
+            Self::TrimmedPage => after.trims > before.trims,
             Self::PassedBuffer => {
                 blocks == 0 && !after.buffered.is_empty() && pages(after) == pages(before)
             }

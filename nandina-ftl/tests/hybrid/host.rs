@@ -238,6 +238,7 @@ pub struct Step {
     pub merges: Merges,
     pub conversions: Conversions,
     pub buffered: Vec<(u32, u32, bool)>,
+    pub trims: u64,
 }
 
 /// What the host knows.
@@ -315,6 +316,7 @@ impl Host {
                 merges: ftl.merges(),
                 conversions: ftl.conversions(),
                 buffered: ftl.buffered(),
+                trims: ftl.statistics().host_trims,
             });
         }
     }

@@ -268,6 +268,64 @@ fn canary_a_page_that_does_not_name_the_one_before_it_is_caught_and_counted() {
     assert!(is_caught(&mut memory, &mut chip, &host));
 }
 
+/// A chip on which a cut tore an append, and a later session wrote a page of the same group.
+///
+/// Returns the page that is torn, and as what it would have been whole.
+fn torn_append() -> (Chip, Memory, Host, (PageNumber, PageHeader, Vec<u8>)) {
+    let shared = Buffer { neighbours: 4, ..Buffer::as_printed(2) };
+    let which = Which::OverFast(2, SequentialRule::FirstPage, shared);
+    let (mut chip, mut memory) = (Chip::new(FIGURES), Memory::new(&FIGURES, which));
+    let mut host = Host::new(memory.logical_pages);
+    let mut append = |chip: &mut Chip, is_new, host: &mut Host, content| {
+        memory.with(chip, is_new, |ftl| {
+            host.make(ftl, Change::Write(1, 0))?;
+            host.make(ftl, Change::Write(2, 1))?;
+            host.make(ftl, Change::Write(1, content))
+        })
+    };
+    let mut whole = chip.clone();
+    append(&mut whole, true, &mut host.clone(), 5).unwrap();
+    chip.cut_at(whole.counters().operations() - 1, Cut::Inside(Tear::Mixture));
+    let torn = whole_pages(&mut whole).into_iter().max_by_key(|it| it.1.sequence).unwrap();
+    let done = append(&mut chip, true, &mut host, 5);
+    assert!(matches!(done, Err(FtlError::Device(ChipError::PowerLost))), "{done:?}");
+    chip.restore_power();
+    let work = |ftl: &mut dyn Device| {
+        host.verify(ftl, "after the cut")?;
+        host.make(ftl, Change::Write(9, 7))
+    };
+    memory.with(&mut chip, false, work).unwrap();
+    assert!(!is_caught(&mut memory, &mut chip.clone(), &host), "nothing is wrong yet");
+    (chip, memory, host, torn)
+}
+
+#[test]
+fn canary_a_torn_append_that_counts_is_caught() {
+    let (mut chip, mut memory, host, (page, header, mut frame)) = torn_append();
+    // What settled the cut has erased its block. With a higher number it counts again.
+    let all = whole_pages(&mut chip);
+    let newest = all.iter().map(|it| it.1.sequence).max().unwrap();
+    let header = PageHeader { sequence: newest + 1, ..header };
+    layout_of(&FIGURES.geometry).reseal(&mut frame, &header);
+    put_page(&mut chip, page, &frame);
+    assert!(is_caught(&mut memory, &mut chip, &host));
+}
+
+#[test]
+fn canary_a_block_that_is_written_on_after_a_mount_is_caught() {
+    let (mut chip, mut memory, host, (torn, ..)) = torn_append();
+    let all = whole_pages(&mut chip);
+    let (page, header, mut frame) = all.iter().rfind(|it| it.1.records == 9).unwrap().clone();
+    chip.corrupt_page(page, |main, spare| {
+        main.fill(0xFF);
+        spare.fill(0xFF);
+    });
+    // Behind the torn page it is lost, or the torn one is taken for a page that has faded.
+    layout_of(&FIGURES.geometry).reseal(&mut frame, &PageHeader { lowest: 1, ..header });
+    put_page(&mut chip, PageNumber(torn.0 + 1), &frame);
+    assert!(is_caught(&mut memory, &mut chip, &host));
+}
+
 #[test]
 fn idle_steps_convert_ahead_of_need_in_small_parts() {
     let fast = |buffer| Which::OverFast(2, SequentialRule::FirstPage, buffer);
