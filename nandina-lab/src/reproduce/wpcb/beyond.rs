@@ -14,7 +14,7 @@ use crate::LabError;
 use crate::reproduce::Row;
 
 /// How full the device is, in per cent of its logical blocks.
-const FILLS: [u32; 2] = [50, 80];
+pub const FILLS: [u32; 2] = [50, 80];
 
 /// The three systems on trees of these records.
 fn sizes(of: &Experiments, records: u32) -> [Case; 3] {
@@ -41,7 +41,7 @@ fn orders(of: &Experiments, order: Order) -> [Case; 3] {
 }
 
 /// The three systems and a page map on a device that is so full.
-fn fills(of: &Experiments, fill: u32) -> Vec<Case> {
+pub fn fills(of: &Experiments, fill: u32) -> Vec<Case> {
     let sides = of.sides(LOG_BLOCKS).map(|side| Case {
         growth: of.inserts(side.system, 0),
         below: Below { fill, ..side.below },

@@ -10,7 +10,7 @@ use crate::reproduce::Row;
 use crate::reproduce::figure::Series;
 
 /// Values of *C* in Figure 10.
-const BUFFERS: [u32; 6] = [16, 32, 64, 128, 160, 192];
+pub const BUFFERS: [u32; 6] = [16, 32, 64, 128, 160, 192];
 
 /// Values of *rs* in Figure 10.
 const BUFFER_RATIOS: [u32; 3] = [0, 50, 100];
@@ -18,7 +18,8 @@ const BUFFER_RATIOS: [u32; 3] = [0, 50, 100];
 /// Log blocks of the FTL, which the paper does not give.
 pub const LOG_BLOCKS: u32 = 16;
 
-fn figure_10(of: &Experiments, per_cent: u32, buffer: u32, printed: bool) -> Case {
+/// WPCB with so many buffer blocks, in blocks of a full run.
+pub fn figure_10(of: &Experiments, per_cent: u32, buffer: u32, printed: bool) -> Case {
     let fast = Below::fast(of.scale.blocks(LOG_BLOCKS));
     let blocks = of.scale.blocks(buffer);
     let below = if printed { fast.printed(blocks) } else { fast.improved(blocks) };

@@ -23,6 +23,7 @@ mod model;
 mod mu_trees;
 mod on_device;
 mod page_map;
+mod pays;
 mod rebalancing;
 mod rivals;
 mod runs;
@@ -150,6 +151,7 @@ impl Experiments {
         experiments.extend(blocks::experiments(self, &runs)?);
         experiments.push(model::experiment(self, &runs)?);
         experiments.extend(beyond::experiments(self, &runs)?);
+        experiments.push(pays::experiment(self, &runs)?);
         experiments.push(claims::experiment(&experiments, self.scale));
         if self.scale.quick {
             // A smaller tree: only orders and trends are meaningful.

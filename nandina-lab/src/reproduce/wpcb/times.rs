@@ -36,7 +36,7 @@ type Seconds = [f64; COMPARED.len()];
 ///
 /// With the equal flash, FAST has the buffer blocks as log blocks. With true sequences, the
 /// sequential log block takes only pages that follow one another.
-fn compared(of: &Experiments, log_blocks: u32) -> [Case; COMPARED.len()] {
+pub fn compared(of: &Experiments, log_blocks: u32) -> [Case; COMPARED.len()] {
     let [btree, printed, improved] = of.sides(log_blocks);
     let case = |system, below| Case { growth: of.inserts(system, 0), below };
     let log_blocks = of.scale.blocks(log_blocks);
