@@ -15,7 +15,7 @@ use nandina_lab::workload::{by_name, ubifs};
 use nandina_lab::{LabError, input, trace};
 
 use crate::choose::{HybridSettings, chosen, device, layers};
-use crate::output::{print, print_json};
+use crate::output::{complain, print, print_json};
 use crate::progress::Progress;
 use crate::settings::Settings;
 use crate::tables;
@@ -143,7 +143,9 @@ impl Compare {
                 && usual_layer(system, &profile).is_some()
             {
                 let name = layer.name();
-                eprintln!("{system} over {name} has no transit buffer: --transit gives it one");
+                complain(&format!(
+                    "{system} over {name} has no transit buffer: --transit gives it one"
+                ));
             }
         }
         Ok(())
