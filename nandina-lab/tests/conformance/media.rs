@@ -147,7 +147,7 @@ fn a_block_whose_erase_fails_is_given_up_without_loss() {
 
 #[test]
 fn programs_and_erases_that_do_nothing_are_found_when_read_back() {
-    let faults = Faults { silent_programs: 2_000, silent_erases: 250, ..Faults::default() };
+    let faults = Faults { silent_programs: 1_500, silent_erases: 500, ..Faults::default() };
     let shown = |chip: &Chip, _| chip.fault_counters().silent > 0;
     for_every_system(&Under {
         faults,
