@@ -211,6 +211,7 @@ mod tests {
         assert_eq!(FORM.fences(&page), None);
     }
 
+    #[cfg(feature = "checkpoints")]
     #[test]
     fn a_trail_lies_between_the_records_and_the_fences() {
         const BYTES: usize = 300;

@@ -152,6 +152,7 @@ mod tests {
         assert_eq!(ranks(&mut trail, other)[4..], [0xFF; 6], "it is that of no open block");
     }
 
+    #[cfg(feature = "checkpoints")]
     #[test]
     fn a_trail_takes_a_sixtieth_of_a_page_or_nothing() {
         for (area, told, bytes) in [(100, 0, 0), (512, 4, 12), (2048, 16, 36), (4096, 32, 68)] {
