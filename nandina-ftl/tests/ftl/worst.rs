@@ -24,7 +24,7 @@ const AHEAD: Buffer = Buffer { ahead: 1, ..Buffer::as_printed(4) };
 /// Writes and trims skewed work in two sessions, on a chip of which `percent` is used.
 ///
 /// Returns the longest write and its bound, in operations. The first write after a mount settles,
-/// and is not counted. If the host `rests`, idle steps convert all that they can between two writes.
+/// and is not counted. If the host `rests`, idle steps convert all that they can between writes.
 fn longest(
     profile: &Profile,
     (buffer, victims): (Buffer, GcPolicy),

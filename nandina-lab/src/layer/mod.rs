@@ -323,7 +323,8 @@ impl Layer {
 
     /// The most that the write of a page costs; `None` where no bound is known.
     ///
-    /// It is known for hybrid FTLs and for those that map pages. `size` is what [`size`](Self::size) says.
+    /// It is known for hybrid FTLs and for those that map pages. `size` is what
+    /// [`size`](Self::size) says.
     pub fn write_cost(&self, profile: &Profile, size: &Size) -> Option<WriteCost> {
         let (geometry, capabilities) = (&profile.geometry, &profile.capabilities);
         let logical_pages = size.logical_pages;

@@ -4,4 +4,6 @@ mod costs;
 mod cuts;
 mod damage;
 mod lives;
+#[path = "../random/mod.rs"]
+mod random;
 mod ways;

@@ -5,6 +5,8 @@ mod cuts;
 mod formats;
 mod full;
 mod model;
+#[path = "../random/mod.rs"]
+mod random;
 mod rejects;
 mod series;
 mod swarms;

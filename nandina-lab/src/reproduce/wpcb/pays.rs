@@ -26,7 +26,9 @@ fn by_ratio(of: &Experiments, per_cent: u32) -> Choice {
     Choice { name: format!("rs={}", f64::from(per_cent) / 100.0), btree, wpcb }
 }
 
-/// What can be chosen, and each choice. What is not named is N = 16, C = 128, rs = 0, a full device.
+/// What can be chosen, and each choice.
+///
+/// What is not named is N = 16, C = 128, rs = 0, and a full device.
 fn choices(of: &Experiments) -> [(&'static str, Vec<Choice>); 4] {
     let log_blocks = of.scale.log_blocks.iter().map(|&blocks| {
         let all = compared(of, blocks);
