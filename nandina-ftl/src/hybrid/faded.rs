@@ -55,10 +55,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             }
         }
         let block = self.media.block_of(page);
-        let slot = self.maps.slot_of(block).map(|at| self.maps.slot(at));
-        if self.transit.summary.entry_of(block).is_none()
-            && slot.is_none_or(|slot| slot.buffer.is_none())
-        {
+        if !self.is_buffer_block(block) {
             return Ok(None);
         }
         for place in 0..self.block_pages() {
@@ -70,6 +67,13 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             }
         }
         Ok(None)
+    }
+
+    /// Whether a block is a buffer block, also where a mount has no entry for it yet.
+    pub(super) fn is_buffer_block(&self, block: BlockNumber) -> bool {
+        let slot = self.maps.slot_of(block).map(|at| self.maps.slot(at));
+        self.transit.summary.entry_of(block).is_some()
+            || slot.is_some_and(|slot| slot.buffer.is_some())
     }
 
     /// The same for a page that may not be there.

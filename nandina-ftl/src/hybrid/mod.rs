@@ -116,6 +116,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod ages;
 mod check;
 mod faded;
 pub(crate) mod label;

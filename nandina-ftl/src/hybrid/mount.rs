@@ -18,6 +18,7 @@ use nandina::log::LOST_MAX;
 use nandina::node::PageFault;
 use nandina::{Damage, Fault, covered};
 
+use super::ages::Ages;
 use super::label::{Cause, Kind};
 use super::maps::{NONE, Slot};
 use super::policy::Policy;
@@ -29,7 +30,7 @@ use crate::ftl::mount::LOOKS;
 use crate::transit::Entry;
 
 /// A page's sequence number, and where it is: a higher one is newer.
-type Age = (u64, PageNumber);
+pub(super) type Age = (u64, PageNumber);
 
 /// The age of no page.
 const NEVER: Age = (u64::MAX, PageNumber(u32::MAX));
@@ -157,26 +158,33 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         highest: &mut u64,
     ) -> Result<Option<Newest>, FtlError<F::Error>> {
         self.forget_all();
-        let mut newest: Option<Newest> = None;
+        let (mut newest, mut ages): (Option<Newest>, _) = (None, Ages::new());
         for block in self.media.blocks.all() {
             if self.media.flash.is_bad(block).map_err(Fault::Device)? {
                 continue;
             }
             let (mut seen, mut role, mut blank) = (Seen::default(), Role::None, true);
             let mut last: Option<PageNumber> = None;
+            // Whether pages are appended to the block, and how many in a row read as erased.
+            let (mut is_appended, mut erased) = (false, 0);
             for place in 0..self.block_pages() {
                 let page = self.media.page_at(block, place);
                 let header = match self.media.read(page, 1)? {
                     Ok(header) => header,
                     Err(PageFault::Erased) if blank && place >= LOST_MAX => break,
-                    Err(PageFault::Erased) => continue,
+                    // No page was appended behind so many.
+                    Err(PageFault::Erased) if is_appended && erased >= LOST_MAX => break,
+                    Err(PageFault::Erased) => {
+                        erased += 1;
+                        continue;
+                    }
                     Err(_) => {
-                        (seen.is_damaged, blank) = (true, false);
+                        (seen.is_damaged, blank, erased) = (true, false, 0);
                         seen.unread += 1;
                         continue;
                     }
                 };
-                blank = false;
+                (blank, erased) = (false, 0);
                 // A cut damages only the last page of a block. (Nothing else uses this mark yet.)
                 if seen.is_damaged && !self.media.blocks.is_bad(block) {
                     self.media.blocks.set_stuck(block);
@@ -200,16 +208,19 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 last = Some(page);
                 let faded = seen.next..place;
                 seen.note(sequence, place, cause);
+                is_appended = cause.is_buffer;
                 if let Some(logical) = kind.logical()
                     && !(trims && self.is_trimmed(logical, sequence))
                 {
-                    role = self.take((logical, cause), block, place, sequence, role)?;
+                    let at = (block, place);
+                    role = self.take(&mut ages, (logical, cause), at, sequence, role)?;
                     if cause.is_buffer && !faded.is_empty() {
                         // The page behind them names the last of them.
                         covered!("hybrid: a page of a buffer block has faded");
                         let named = self.transit.summary.page_of(logical, cause.before);
                         if !(trims && self.is_trimmed(named, sequence)) {
-                            role = self.take((named, cause), block, place - 1, sequence, role)?;
+                            let at = (block, place - 1);
+                            role = self.take(&mut ages, (named, cause), at, sequence, role)?;
                         }
                         seen.is_doubtful |= faded.len() > 1;
                         if !self.media.blocks.is_bad(block) {
@@ -250,9 +261,9 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// Returns the role of its block.
     fn take(
         &mut self,
+        ages: &mut Ages,
         (logical, cause): (u32, Cause),
-        block: BlockNumber,
-        place: u32,
+        (block, place): (BlockNumber, u32),
         sequence: u64,
         role: Role,
     ) -> Result<Role, FtlError<F::Error>> {
@@ -261,7 +272,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         }
         let page = self.media.page_at(block, place);
         if let Some(rival) = self.find(logical)
-            && self.sequence_of(rival)?.is_some_and(|known| (known, rival) >= (sequence, page))
+            && !self.is_newer(ages, ((sequence, page), cause.is_buffer), rival)?
         {
             return Ok(role);
         }

@@ -102,6 +102,46 @@ fn a_page_is_read_once_with_the_buffer_as_without() {
     }
 }
 
+/// What the FTL itself reads is what a mount reads once the buffer blocks are erased.
+///
+/// A page elsewhere that is older than the one in the buffer can take a comparison more.
+#[test]
+fn a_mount_reads_each_programmed_page_of_the_buffer_once() {
+    let longer = Geometry { blocks: 40, pages_per_block: 32, ..CHIP.geometry };
+    for profile in [CHIP, Profile { geometry: longer, ..CHIP }] {
+        let mut more = Vec::new();
+        for (seed, which) in (0..8).flat_map(|seed| BUFFERED.map(|which| (seed, which))) {
+            let (mut chip, mut memory) = (Chip::new(profile), Memory::new(&profile, which));
+            let (mut host, mut numbers) = (Host::new(memory.logical_pages), Numbers(seed));
+            let changes = 4 * profile.geometry.pages() + 37 * seed as u32;
+            let mut work = |ftl: &mut dyn Device| {
+                (0..changes).try_for_each(|_| host.change(ftl, &mut numbers))
+            };
+            memory.with(&mut chip, true, &mut work).unwrap();
+            let buffered: Vec<_> = whole_pages(&mut chip)
+                .iter()
+                .filter(|(_, header, _)| is_buffered(header))
+                .map(|(page, ..)| *page)
+                .collect();
+            let mut reads_of = |mut chip: Chip| {
+                let before = chip.counters().reads;
+                memory.with(&mut chip, false, |_| Ok(())).unwrap();
+                (chip.counters().reads - before) as i64
+            };
+            let with = reads_of(chip.clone());
+            for page in &buffered {
+                chip.erase(profile.geometry.block_of(*page)).unwrap();
+            }
+            let (without, pages) = (reads_of(chip), buffered.len());
+            println!("{which:?}, seed {seed}: {with} reads, {without} without its {pages} pages");
+            more.push(with - without - pages as i64);
+        }
+        println!("more than a read for each page: {more:?}");
+        assert!(more.iter().sum::<i64>() <= 0, "{more:?}");
+        assert!(more.iter().all(|&more| more <= 8), "{more:?}");
+    }
+}
+
 #[test]
 fn a_mount_converts_nothing_and_what_was_begun_before_it_is_not_written_on() {
     let (mut chip, mut memory) = (Chip::new(FIGURES), Memory::new(&FIGURES, PRINTED));
