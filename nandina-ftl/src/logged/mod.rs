@@ -78,9 +78,11 @@ mod mount;
 mod sector;
 mod settle;
 mod size;
+mod worst;
 mod write;
 
 pub use size::{NEEDS, blocks_needed, logical_pages_max, map_bytes, ram_needed};
+pub use worst::write_cost;
 
 use core::ops::Range;
 

@@ -15,6 +15,9 @@ mod kinds;
 mod model;
 #[path = "../numbers/mod.rs"]
 mod numbers;
+#[path = "../skewed/mod.rs"]
+mod skewed;
+mod worst;
 
 use chips::{Share, is_full, seeds};
 use kinds::{CHIPS, FAILING, SCHEMES};
