@@ -5,7 +5,7 @@ use nandina::flash::profile::{self, Profile};
 use nandina_lab::LabError;
 use nandina_lab::layer::{Layer, TransitBuffer};
 use nandina_lab::rivals;
-use nandina_lab::systems::{SYSTEMS, stack};
+use nandina_lab::systems::{SYSTEMS, stack, usual_layer};
 
 /// Returns the chip of this name.
 pub fn device(key: &str) -> Result<Profile, LabError> {
@@ -17,7 +17,8 @@ pub fn device(key: &str) -> Result<Profile, LabError> {
 
 /// Returns the systems of these names, above each of `layers`; all of them if `keys` is empty.
 ///
-/// `ipl` and `dipl` are B-trees on an FTL of their own, and run on that one alone.
+/// `ipl` and `dipl` are B-trees on an FTL of their own, and run on that one alone: if there are only
+/// these, a layer is refused.
 pub fn chosen(
     keys: &[String],
     layers: &[Option<Layer>],
@@ -25,6 +26,10 @@ pub fn chosen(
     let on_their_own: Vec<_> = keys.iter().filter_map(|key| stack(key)).collect();
     let others: Vec<_> = keys.iter().filter(|key| stack(key).is_none()).cloned().collect();
     let are_stacks = others.is_empty() && !keys.is_empty();
+    if are_stacks && layers.iter().any(Option::is_some) {
+        let what = format!("{} has an FTL of its own: leave --over out", keys[0]);
+        return Err(LabError(what));
+    }
     let systems = if are_stacks { Vec::new() } else { with_rivals(&others)? };
     let above = |&layer: &Option<Layer>| systems.iter().map(move |&system| (system, layer));
     let mut chosen: Vec<_> = layers.iter().flat_map(above).collect();
@@ -80,6 +85,42 @@ impl HybridSettings {
         self.log_blocks.is_some() || self.transit.is_some()
     }
 
+    /// The layer with what is set here, as far as it has that.
+    pub fn of(&self, layer: Layer, over_provisioning: Option<u32>) -> Result<Layer, LabError> {
+        let layer = match over_provisioning {
+            Some(per_cent) => layer.with_over_provisioning(per_cent),
+            None => layer,
+        };
+        let layer = match (layer.log_blocks(), self.log_blocks) {
+            (Some(_), Some(count)) => layer.with_log_blocks(count)?,
+            _ => layer,
+        };
+        match self.transit() {
+            Some(transit) if layer.takes_transit() => layer.with_transit(transit),
+            _ => Ok(layer),
+        }
+    }
+
+    /// Refuses what is set if no layer has that.
+    fn check(
+        &self,
+        layers: &[Option<Layer>],
+        over_provisioning: Option<u32>,
+    ) -> Result<(), LabError> {
+        let has_log_blocks = |layer: &Layer| layer.log_blocks().is_some();
+        if self.log_blocks.is_some() && !layers.iter().flatten().any(has_log_blocks) {
+            return Err(LabError("--log-blocks is for bast and fast: choose one of them".into()));
+        }
+        if self.transit.is_some() && !layers.iter().flatten().any(Layer::takes_transit) {
+            let what = "--transit is for page, block, bast and fast: choose one of them";
+            return Err(LabError(what.into()));
+        }
+        if over_provisioning.is_some() && !layers.iter().any(Option::is_some) {
+            return Err(LabError("--op is for an FTL: choose one by --over".into()));
+        }
+        Ok(())
+    }
+
     /// The transit buffer, if one is chosen.
     pub fn transit(&self) -> Option<TransitBuffer> {
         self.transit.map(|blocks| TransitBuffer { blocks, as_printed: self.as_printed })
@@ -88,8 +129,41 @@ impl HybridSettings {
 
 /// Returns what lies below the systems, by name; `none` is the chip itself.
 ///
-/// `settings` are for those of them that have what is set, and `over_provisioning` for all.
+/// `settings` are for those of them that have what is set, and `over_provisioning` for all. Settings
+/// that none of them has are refused.
 pub fn layers(
+    names: &[String],
+    settings: HybridSettings,
+    over_provisioning: Option<u32>,
+) -> Result<Vec<Option<Layer>>, LabError> {
+    let layers = layers_named(names, settings, over_provisioning)?;
+    settings.check(&layers, over_provisioning)?;
+    Ok(layers)
+}
+
+/// Returns the systems of these names with what lies below each, as [`chosen`] does.
+///
+/// A system that usually has an FTL below it on `chip`, and none by name, has that one with what is
+/// set here.
+pub fn chosen_over(
+    keys: &[String],
+    names: &[String],
+    settings: HybridSettings,
+    over_provisioning: Option<u32>,
+    chip: &Profile,
+) -> Result<Vec<(&'static str, Option<Layer>)>, LabError> {
+    let mut chosen = chosen(keys, &layers_named(names, settings, over_provisioning)?)?;
+    let is_set = settings.is_set() || over_provisioning.is_some();
+    for (system, layer) in chosen.iter_mut().filter(|(_, layer)| is_set && layer.is_none()) {
+        let usual = usual_layer(system, chip);
+        *layer = usual.map(|layer| settings.of(layer, over_provisioning)).transpose()?;
+    }
+    let layers: Vec<_> = chosen.iter().map(|&(_, layer)| layer).collect();
+    settings.check(&layers, over_provisioning)?;
+    Ok(chosen)
+}
+
+fn layers_named(
     names: &[String],
     settings: HybridSettings,
     over_provisioning: Option<u32>,
@@ -98,31 +172,10 @@ pub fn layers(
         if name == NO_LAYER {
             return Ok(None);
         }
-        let layer = Layer::named(name)
-            .map_err(|error| LabError(format!("{error}, {NO_LAYER}")))?
-            .with_over_provisioning(over_provisioning.unwrap_or(Layer::OVER_PROVISIONING));
-        let layer = match (layer.log_blocks(), settings.log_blocks) {
-            (Some(_), Some(count)) => layer.with_log_blocks(count)?,
-            _ => layer,
-        };
-        match settings.transit() {
-            Some(transit) if layer.takes_transit() => layer.with_transit(transit).map(Some),
-            _ => Ok(Some(layer)),
-        }
+        let layer = Layer::named(name).map_err(|error| LabError(format!("{error}, {NO_LAYER}")))?;
+        settings.of(layer, over_provisioning).map(Some)
     };
-    let layers = names.iter().map(layer).collect::<Result<Vec<_>, _>>()?;
-    let has_log_blocks = |layer: &Layer| layer.log_blocks().is_some();
-    if settings.log_blocks.is_some() && !layers.iter().flatten().any(has_log_blocks) {
-        return Err(LabError("--log-blocks is for bast and fast: choose one of them".into()));
-    }
-    if settings.transit.is_some() && !layers.iter().flatten().any(Layer::takes_transit) {
-        let what = "--transit is for page, block, bast and fast: choose one of them";
-        return Err(LabError(what.into()));
-    }
-    if over_provisioning.is_some() && !layers.iter().any(Option::is_some) {
-        return Err(LabError("--op is for an FTL: choose one by --over".into()));
-    }
-    Ok(layers)
+    names.iter().map(layer).collect()
 }
 
 /// The name of no layer at all.

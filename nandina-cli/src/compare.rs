@@ -14,7 +14,7 @@ use nandina_lab::workload::kernel_compile::Parameters;
 use nandina_lab::workload::{by_name, ubifs};
 use nandina_lab::{LabError, input, trace};
 
-use crate::choose::{HybridSettings, chosen, device, layers};
+use crate::choose::{HybridSettings, chosen_over, device};
 use crate::output::{complain, print, print_json};
 use crate::progress::Progress;
 use crate::settings::Settings;
@@ -117,8 +117,8 @@ impl Compare {
     pub fn run(&self) -> Result<(), LabError> {
         self.check_options()?;
         let profile = device(&self.device)?;
-        let layers = layers(&self.over, self.hybrid, self.op)?;
-        let chosen = chosen(&self.systems, &layers)?;
+        let Self { systems, over, hybrid, op, .. } = self;
+        let chosen = chosen_over(systems, over, *hybrid, *op, &profile)?;
         let systems: Vec<_> = chosen.iter().map(|&(system, _)| system).collect();
         let options = self.settings.of(Options::new(1, 0), &systems)?;
         let setup = Setup { profile, options, ram_bytes: self.ram, layer: None };

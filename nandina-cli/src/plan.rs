@@ -11,10 +11,11 @@ use nandina::{Cost, OpenError, Options, Plan, System};
 use nandina_lab::LabError;
 use nandina_lab::fit::{Misfit, misfit};
 use nandina_lab::layer::{Layer, Size, WriteCost};
-use nandina_lab::systems::{SYSTEMS, visit};
+use nandina_lab::rivals;
+use nandina_lab::systems::{SYSTEMS, stack, usual_layer, visit_any};
 use serde_json::{Value, json};
 
-use crate::choose::{HybridSettings, device, layers, systems};
+use crate::choose::{HybridSettings, device, layers, with_rivals};
 use crate::output::{print, print_json};
 use crate::settings::Settings;
 use crate::tables;
@@ -25,7 +26,8 @@ pub struct Arguments {
     /// Chip; `nandina devices` lists them
     #[arg(long, default_value = "mlc")]
     device: String,
-    /// Systems to plan, separated by commas [default: all]
+    /// Systems to plan, separated by commas; bftl and la are no systems of the default; ipl or dipl,
+    /// alone, is btree over ftl:ipl or ftl:dipl [default: all]
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
     /// Blocks of the chip that the index has, 1 to 1,048,576 [default: all of the profile]
@@ -47,8 +49,9 @@ pub struct Arguments {
     page_buffers: Option<usize>,
     #[command(flatten)]
     settings: Settings,
-    /// FTL between the systems and the chip: a hybrid one, ftl:block, ftl:bast or ftl:fast, or one
-    /// that maps pages, as ftl:page. For systems that replace pages in place [default: none]
+    /// FTL between the systems and the chip: ftl:page and the other mappings, ftl:block, ftl:bast,
+    /// ftl:fast, ftl:ipl, ftl:dipl. For systems that replace pages in place [default: none; for wpcb
+    /// alone ftl:fast with a transit buffer of up to 128 blocks]
     #[arg(long, value_name = "LAYER")]
     over: Option<String>,
     #[command(flatten)]
@@ -66,11 +69,8 @@ pub fn run(arguments: &Arguments) -> Result<(), LabError> {
     if let Some(blocks) = arguments.blocks {
         profile = profile.with_blocks(blocks);
     }
-    let below = Below::chosen(arguments, &profile)?;
-    let systems = match &below {
-        Some(below) => below.systems(&arguments.systems)?,
-        None => systems(&arguments.systems)?,
-    };
+    let (systems, layer) = chosen(arguments, &profile)?;
+    let below = layer.map(|layer| Below::new(layer, &profile)).transpose()?;
     let sizes = Options::new(arguments.key_size, arguments.value_size);
     let options = Options {
         page_buffers: arguments.page_buffers,
@@ -81,7 +81,7 @@ pub fn run(arguments: &Arguments) -> Result<(), LabError> {
     let plans: Vec<_> = systems
         .into_iter()
         .filter_map(|system| {
-            Some((system, visit(system, OfSystem { profile: device, options, arguments })?))
+            Some((system, visit_any(system, OfSystem { profile: device, options, arguments })?))
         })
         .collect();
     if let [(system, Err(reason)), ..] = &plans[..]
@@ -104,6 +104,49 @@ pub fn run(arguments: &Arguments) -> Result<(), LabError> {
     print(&table(&profile, arguments.records, &plans, below))
 }
 
+/// The systems that were chosen, and the FTL below them, if one was.
+///
+/// `ipl` and `dipl` stand on an FTL of their own, and `wpcb` alone on the one that it usually has.
+fn chosen(
+    arguments: &Arguments,
+    profile: &Profile,
+) -> Result<(Vec<&'static str>, Option<Layer>), LabError> {
+    let Arguments { systems: keys, over, hybrid, .. } = arguments;
+    if let Some((name, (system, layer))) = keys.iter().find_map(|key| Some((key, stack(key)?))) {
+        return if keys.len() > 1 || over.is_some() || hybrid.is_set() {
+            let what =
+                "has an FTL of its own: plan it alone, without --over, --log-blocks and --transit";
+            Err(LabError(format!("{name} {what}")))
+        } else {
+            Ok((vec![system], Some(layer)))
+        };
+    }
+    let systems = with_rivals(keys)?;
+    if let (None, [system]) = (over, &systems[..])
+        && let Some(layer) = usual_layer(system, profile)
+    {
+        return Ok((systems, Some(hybrid.of(layer, None)?)));
+    }
+    let Some(name) = over else {
+        let what = "--log-blocks and --transit are for an FTL: choose one by --over";
+        return if hybrid.is_set() { Err(LabError(what.into())) } else { Ok((systems, None)) };
+    };
+    let layer = layers(std::slice::from_ref(name), *hybrid, None)?[0];
+    if layer.is_none() {
+        return Ok((systems, None));
+    }
+    // A system that erases blocks trims pages, and no bound of that is known.
+    let known = SYSTEMS.iter().chain(rivals::SYSTEMS);
+    let in_place: Vec<_> =
+        known.filter(|system| system.replaces()).map(|system| system.key).collect();
+    match systems.iter().find(|key| !in_place.contains(key)) {
+        Some(other) if !keys.is_empty() => Err(LabError(format!(
+            "--over is for systems that replace pages in place, which {other} does not"
+        ))),
+        _ => Ok((systems.into_iter().filter(|key| in_place.contains(key)).collect(), layer)),
+    }
+}
+
 /// An FTL below the systems.
 struct Below {
     layer: Layer,
@@ -112,39 +155,10 @@ struct Below {
 }
 
 impl Below {
-    /// The FTL that was chosen, if one was.
-    fn chosen(arguments: &Arguments, profile: &Profile) -> Result<Option<Self>, LabError> {
-        let Some(name) = &arguments.over else {
-            return match arguments.hybrid.is_set() {
-                true => Err(LabError(
-                    "--log-blocks and --transit are for an FTL: choose one by --over".into(),
-                )),
-                false => Ok(None),
-            };
-        };
-        let layer = layers(std::slice::from_ref(name), arguments.hybrid, None)?[0];
-        let Some(layer) = layer else { return Ok(None) };
+    fn new(layer: Layer, profile: &Profile) -> Result<Self, LabError> {
         let size = layer.size(profile).map_err(LabError)?;
-        let write = layer.write_cost(profile, &size).ok_or_else(|| {
-            let name = layer.name();
-            LabError(format!("no bound of {name} is known: choose one that maps pages or blocks"))
-        })?;
-        Ok(Some(Self { layer, size, write }))
-    }
-
-    /// The systems of these names that can be planned above it; all of them without names.
-    ///
-    /// A system that erases blocks trims pages, and no bound of that is known.
-    fn systems(&self, keys: &[String]) -> Result<Vec<&'static str>, LabError> {
-        let in_place =
-            |key: &&str| SYSTEMS.iter().any(|system| system.key == *key && system.replaces());
-        let chosen = systems(keys)?;
-        match chosen.iter().find(|key| !in_place(key)) {
-            Some(other) if !keys.is_empty() => Err(LabError(format!(
-                "--over is for systems that replace pages in place, which {other} does not"
-            ))),
-            _ => Ok(chosen.into_iter().filter(in_place).collect()),
-        }
+        let write = layer.write_cost(profile, &size);
+        Ok(Self { layer, size, write })
     }
 
     /// What a call that costs so much above the FTL costs below it.

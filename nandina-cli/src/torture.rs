@@ -8,14 +8,14 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use nandina::store::Description;
 use nandina_lab::LabError;
-use nandina_lab::layer::name_of;
+use nandina_lab::layer::{Layer, name_of};
 use nandina_lab::systems::SYSTEMS;
 use nandina_lab::torture::{
     CutRun, Hardships, Mode, Outcome, PAGES, Report, Torture, replay, torture,
 };
 use serde_json::json;
 
-use crate::choose::{HybridSettings, layers, with_rivals};
+use crate::choose::{HybridSettings, chosen, layers};
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 use crate::tables;
@@ -27,7 +27,7 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "exhaustive")]
     mode: ModeArgument,
     /// Systems to torture, separated by commas; in a swarm also pages, the logical pages of the
-    /// FTLs themselves; bftl and la are no systems of the default [default: all systems]
+    /// FTLs themselves; ipl, dipl, bftl and la are no systems of the default [default: all systems]
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
     /// FTLs between the systems and the chip, separated by commas, such as ftl:page, ftl:compact,
@@ -38,7 +38,8 @@ pub struct Arguments {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Changes and lookups of each system in a swarm, 1 to 10,000,000,000 [default: 200,000]
+    /// Changes and lookups of each system in a swarm, 1 to 10,000,000,000, in whole episodes of about
+    /// 2,000 [default: 200,000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]
     operations: Option<u64>,
     /// A larger run, higher trees and more collections for the modes that cut at every operation;
@@ -107,9 +108,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     if !swarm && arguments.operations.is_some() {
         return Err(LabError("--operations is for a swarm: add --mode swarm".into()));
     }
-    if arguments.narrow && arguments.over.iter().any(|layer| layer != NONE) {
-        return Err(LabError("--narrow is for a chip without an FTL: leave --over out".into()));
-    }
     let Arguments { large, lean, unstable, buffered, changed, formats, errors, narrow, .. } =
         *arguments;
     if swarm && (large || lean || buffered || arguments.checkpoints.is_some()) {
@@ -117,15 +115,21 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
                     them out";
         return Err(LabError(what.into()));
     }
-    let systems = subjects(&arguments.systems)?;
+    let over = if arguments.over.is_empty() { &[NONE.to_string()][..] } else { &arguments.over };
+    let layers = layers(over, HybridSettings::default(), None)?;
+    let subjects = subjects(&arguments.systems, &layers)?;
+    if narrow && subjects.iter().any(|(_, layer)| layer.is_some()) {
+        let what = "--narrow is for a chip without an FTL: leave --over, ipl and dipl out";
+        return Err(LabError(what.into()));
+    }
     // With a journal, a chip of small pages either has no room for the commit of each mount, or
     // collects nothing.
-    let stores = |key: &&str| {
+    let stores = |(key, _): &(&str, _)| {
         let stores =
             |system: &Description| system.checkpoints && system.collects() && !system.replays();
         SYSTEMS.iter().any(|system| system.key == *key && stores(system))
     };
-    if narrow && !swarm && (arguments.checkpoints.is_none() || !systems.iter().all(stores)) {
+    if narrow && !swarm && (arguments.checkpoints.is_none() || !subjects.iter().all(stores)) {
         let what = "--narrow is for a swarm, or for systems that write checkpoints: add --mode swarm, or \
                     --checkpoints 1 --systems wandering,mu,vm,vm-ow,rosette";
         return Err(LabError(what.into()));
@@ -150,11 +154,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
         },
         operations: arguments.operations.unwrap_or(200_000),
     };
-    let mut campaigns = Vec::new();
-    let over = if arguments.over.is_empty() { &[NONE.to_string()][..] } else { &arguments.over };
-    for layer in layers(over, HybridSettings::default(), None)? {
-        campaigns.extend(systems.iter().map(|system| (name_of(system, layer), what)));
-    }
+    let mut campaigns: Vec<_> =
+        subjects.iter().map(|&(system, layer)| (name_of(system, layer), what)).collect();
     if arguments.systems.is_empty() && arguments.over.is_empty() && !swarm {
         // A second cut takes an hour over an FTL, whose every mount reads all pages.
         let mode = if what.mode == Mode::None { Mode::None } else { Mode::Linear };
@@ -177,12 +178,17 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     Ok(if survived { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Systems by name, and the logical pages of FTLs.
-fn subjects(names: &[String]) -> Result<Vec<&'static str>, LabError> {
+/// Systems by name above each layer, and the logical pages of FTLs.
+fn subjects(
+    names: &[String],
+    layers: &[Option<Layer>],
+) -> Result<Vec<(&'static str, Option<Layer>)>, LabError> {
     let (pages, others): (Vec<_>, Vec<_>) = names.iter().cloned().partition(|name| name == PAGES);
     let mut all =
-        if pages.is_empty() || !others.is_empty() { with_rivals(&others)? } else { vec![] };
-    all.extend(pages.first().map(|_| PAGES));
+        if pages.is_empty() || !others.is_empty() { chosen(&others, layers)? } else { vec![] };
+    if !pages.is_empty() {
+        all.extend(layers.iter().map(|&layer| (PAGES, layer)));
+    }
     Ok(all)
 }
 

@@ -299,11 +299,17 @@ fn a_plan_above_a_hybrid_ftl_has_what_its_merges_and_conversions_cost() {
     assert!(programs(&mapped, "a conversion before it") > Some(64));
     assert!(programs(&json(&line), "all") < programs(&bare, "all"));
     assert!(programs(&mapped, "all") < programs(&buffered, "all"));
+    // Each page of a block is copied, and the same again for wear.
+    let logged = json(&["plan", "--device", "slc", "--systems", "dipl", "--json"]);
+    assert_eq!(programs(&logged, "all"), Some(2 * 64));
+    assert_eq!(logged["over"]["layer"], "ftl:dipl");
+    let usual = ["plan", "--device", "slc", "--systems", "wpcb", "--transit", "1", "--json"];
+    assert_eq!(json(&usual)["over"]["layer"], "ftl:fast with 1 buffer block");
+    let rivals =
+        ["plan", "--device", "slc", "--systems", "bftl,la", "--over", "ftl:page", "--json"];
+    assert_eq!(json(&rivals)["plans"].as_array().unwrap().len(), 2);
     for (line, what) in [
-        (
-            &["plan", "--device", "slc", "--over", "ftl:ipl"][..],
-            "no bound of ftl:ipl is known: choose one that maps",
-        ),
+        (&["plan", "--systems", "ipl,mu"][..], "ipl has an FTL of its own: plan it alone"),
         (&["plan", "--over", "ftl:fast", "--systems", "mu"], "--over is for systems that replace"),
         (&["plan", "--transit", "4"], "--log-blocks and --transit are for an FTL: choose one by"),
     ] {

@@ -107,17 +107,34 @@ fn a_b_tree_on_an_ftl_of_its_own_is_compared_by_its_name() {
         json(&["compare", "--device", "slc", "--systems", "ipl", "--records", "500", "--json"]);
     assert_eq!(alone["systems"].as_array().unwrap().len(), 1);
     assert_eq!(alone["systems"][0]["ftl"]["layer"], "ftl:ipl");
+    let torture = ["torture", "--systems", "dipl", "--mode", "none", "--json"];
+    assert_eq!(json(&torture)[0]["system"], "btree over ftl:dipl");
+}
+
+#[test]
+fn the_usual_ftl_of_a_system_takes_the_settings_of_an_ftl() {
+    let line = ["compare", "--device", "slc", "--systems", "mu,wpcb", "--records", "1000"];
+    let more = ["--log-blocks", "5", "--transit", "3", "--op", "20", "--json"];
+    let rows = &json(&[&line[..], &more].concat())["systems"];
+    assert_eq!(rows[0]["ftl"], Value::Null);
+    assert_eq!(rows[1]["ftl"]["layer"], "ftl:fast with 3 buffer blocks");
+    assert_eq!(rows[1]["ftl"]["log_blocks"], 5);
+    assert!(rows[1]["ftl"]["over_provisioning"].as_f64().unwrap() >= 20.0);
+    let usual = &json(&[&line[..], &["--json"]].concat())["systems"][1]["ftl"];
+    assert_eq!(usual["layer"], "ftl:fast with 64 buffer blocks");
 }
 
 #[test]
 fn layers_that_cannot_be_are_refused_in_a_line() {
     for (line, expected) in [
         ("compare --over ftl:pages", "there is no layer 'ftl:pages': choose from ftl:page, "),
-        ("compare --log-blocks 4", "--log-blocks is for bast and fast"),
+        ("compare --systems mu --log-blocks 4", "--log-blocks is for bast and fast"),
         ("compare --over ftl:page --log-blocks 4", "--log-blocks is for bast and fast"),
-        ("compare --op 4", "--op is for an FTL: choose one by --over"),
+        ("compare --systems mu --op 4", "--op is for an FTL: choose one by --over"),
         ("compare --over ftl:fast --log-blocks 1", "ftl:fast needs 2 log blocks, not 1"),
         ("compare --over ftl:fast --log-blocks 600 --device slc", "slc has 512 blocks, ftl:fast"),
+        ("compare --over ftl:fast --systems ipl", "ipl has an FTL of its own: leave --over out"),
+        ("torture --narrow --systems dipl", "--narrow is for a chip without an FTL"),
         ("compare --over ftl:page --device sd", "sd replaces pages in place: it needs no FTL"),
         ("torture --over ftl:fats", "there is no layer 'ftl:fats'"),
         ("torture --mode swarm --over ftl:fast --systems vm-ow", "it programs a page 2"),

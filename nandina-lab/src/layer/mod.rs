@@ -33,6 +33,7 @@ pub(crate) const OVER: &str = " over ";
 
 // What separates an FTL from its transit buffer in names, and what follows the number.
 const WITH: &str = " with ";
+const BLOCK: &str = " buffer block";
 const BLOCKS: &str = " buffer blocks";
 const AS_PRINTED: &str = " as printed";
 
@@ -93,7 +94,8 @@ impl TransitBuffer {
             Some(name) => (name, true),
             None => (name, false),
         };
-        let blocks = name.strip_suffix(BLOCKS)?.parse().ok().filter(|&blocks| blocks > 0)?;
+        let number = name.strip_suffix(BLOCKS).or_else(|| name.strip_suffix(BLOCK))?;
+        let blocks = number.parse().ok().filter(|&blocks| blocks > 0)?;
         Some(Self { blocks, as_printed })
     }
 }
@@ -195,8 +197,9 @@ impl Layer {
         match self.transit {
             None => format!("{PREFIX}{kind}"),
             Some(TransitBuffer { blocks, as_printed }) => {
+                let what = if blocks == 1 { BLOCK } else { BLOCKS };
                 let how = if as_printed { AS_PRINTED } else { "" };
-                format!("{PREFIX}{kind}{WITH}{blocks}{BLOCKS}{how}")
+                format!("{PREFIX}{kind}{WITH}{blocks}{what}{how}")
             }
         }
     }
@@ -321,19 +324,18 @@ impl Layer {
         needed.max(u32::try_from(spared).unwrap_or(u32::MAX))
     }
 
-    /// The most that the write of a page costs; `None` where no bound is known.
+    /// The most that the write of a page costs.
     ///
-    /// It is known for hybrid FTLs and for those that map pages. `size` is what
-    /// [`size`](Self::size) says.
-    pub fn write_cost(&self, profile: &Profile, size: &Size) -> Option<WriteCost> {
+    /// `size` is what [`size`](Self::size) says.
+    pub fn write_cost(&self, profile: &Profile, size: &Size) -> WriteCost {
         let (geometry, capabilities) = (&profile.geometry, &profile.capabilities);
         let logical_pages = size.logical_pages;
         let buffer = self.buffer(logical_pages, block_pages(profile));
         let choices = Choices { victims: self.victims, buffer };
         with_kind!(self, buffer,
-            _entry => Some(ftl::write_cost(geometry, capabilities, &choices, logical_pages)),
-            _scheme => None,
-            policy => Some(hybrid::write_cost(geometry, capabilities, &policy, logical_pages)))
+            _entry => ftl::write_cost(geometry, capabilities, &choices, logical_pages),
+            _scheme => logged::write_cost(geometry, capabilities),
+            policy => hybrid::write_cost(geometry, capabilities, &policy, logical_pages))
     }
 
     /// What an index meets on this chip. The error is why there can be no such FTL on it.
