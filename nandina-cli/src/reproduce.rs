@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use nandina_lab::LabError;
-use nandina_lab::reproduce::{Reproduction, extents, mu_tree, rosette, tnc, vm_tree, wpcb};
+use nandina_lab::reproduce::{Reproduction, extents, mean, mu_tree, rosette, tnc, vm_tree, wpcb};
 use nandina_lab::workload::manifest;
 
 use crate::drawing;
@@ -24,6 +24,11 @@ pub struct Reproduce {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Repeat everything with so many seeds, 1 to 100, the given one and those after it: each figure is
+    /// the mean, of three and more without the lowest and the highest [default: 1; Figure 11 of wpcb
+    /// then has five]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub seeds: Option<u64>,
     /// Folder for drawings of the figures, each as SVG and PNG; it is created if it does not exist
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
@@ -92,14 +97,9 @@ pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
     if let Some(folder) = &arguments.figures {
         drawing::prepare(folder)?;
     }
-    let reproduction = match arguments.paper {
-        Paper::MuTree => mu_tree(arguments)?,
-        Paper::VmTree => vm_tree(arguments)?,
-        Paper::Extents => extents(arguments)?,
-        Paper::Wpcb => wpcb(arguments)?,
-        Paper::Tnc => tnc(arguments)?,
-        Paper::Rosette => rosette(arguments)?,
-    };
+    let seeds = arguments.seed..arguments.seed.saturating_add(arguments.seeds.unwrap_or(1));
+    let runs: Result<Vec<_>, LabError> = seeds.map(|seed| run_once(arguments, seed)).collect();
+    let reproduction = mean(runs?)?;
     if let Some(folder) = &arguments.figures {
         let figures = reproduction.experiments.iter().flat_map(|experiment| &experiment.figures);
         figures.into_iter().try_for_each(|figure| drawing::draw(folder, figure))?;
@@ -114,21 +114,32 @@ pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
     }
 }
 
-fn mu_tree(arguments: &Reproduce) -> Result<Reproduction, LabError> {
+fn run_once(arguments: &Reproduce, seed: u64) -> Result<Reproduction, LabError> {
+    match arguments.paper {
+        Paper::MuTree => mu_tree(arguments, seed),
+        Paper::VmTree => vm_tree(arguments, seed),
+        Paper::Extents => extents(arguments, seed),
+        Paper::Wpcb => wpcb(arguments, seed),
+        Paper::Tnc => tnc(arguments, seed),
+        Paper::Rosette => rosette(arguments, seed),
+    }
+}
+
+fn mu_tree(arguments: &Reproduce, seed: u64) -> Result<Reproduction, LabError> {
     use mu_tree::{Experiments, Scale};
     let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
-    let experiments = Experiments::new(scale, arguments.seed)?;
+    let experiments = Experiments::new(scale, seed)?;
     shown(experiments.total(), |advance| experiments.run(advance))
 }
 
-fn vm_tree(arguments: &Reproduce) -> Result<Reproduction, LabError> {
+fn vm_tree(arguments: &Reproduce, seed: u64) -> Result<Reproduction, LabError> {
     use vm_tree::{Experiments, Scale};
     let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
-    let experiments = Experiments::new(scale, arguments.seed, arguments.sensors.clone());
+    let experiments = Experiments::new(scale, seed, arguments.sensors.clone());
     shown(experiments.total(), |advance| experiments.run(advance))
 }
 
-fn extents(arguments: &Reproduce) -> Result<Reproduction, LabError> {
+fn extents(arguments: &Reproduce, seed: u64) -> Result<Reproduction, LabError> {
     use extents::{Experiments, Recorded, Scale};
     let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
     let program = std::env::current_exe().ok();
@@ -140,29 +151,30 @@ fn extents(arguments: &Reproduce) -> Result<Reproduction, LabError> {
     });
     let formats = formats.collect::<Result<_, _>>()?;
     let recorded = arguments.traces.clone().map(|folder| Recorded { folder, formats });
-    let experiments = Experiments::new(scale, arguments.seed, recorded, program);
+    let experiments = Experiments::new(scale, seed, recorded, program);
     shown(experiments.total(), |advance| experiments.run(advance))
 }
 
-fn rosette(arguments: &Reproduce) -> Result<Reproduction, LabError> {
+fn rosette(arguments: &Reproduce, seed: u64) -> Result<Reproduction, LabError> {
     use rosette::{Experiments, Scale};
     let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
-    let experiments = Experiments::new(scale, arguments.seed);
+    let experiments = Experiments::new(scale, seed);
     shown(experiments.total(), |advance| experiments.run(advance))
 }
 
-fn wpcb(arguments: &Reproduce) -> Result<Reproduction, LabError> {
+fn wpcb(arguments: &Reproduce, seed: u64) -> Result<Reproduction, LabError> {
     use wpcb::{Experiments, Scale};
     let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
-    let experiments = Experiments::new(scale, arguments.seed);
+    let scale = if arguments.seeds.is_some() { scale.once() } else { scale };
+    let experiments = Experiments::new(scale, seed);
     shown(experiments.total(), |advance| experiments.run(advance))
 }
 
-fn tnc(arguments: &Reproduce) -> Result<Reproduction, LabError> {
+fn tnc(arguments: &Reproduce, seed: u64) -> Result<Reproduction, LabError> {
     use tnc::{Experiments, Scale};
     let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
     let list = arguments.manifest.as_deref().map(manifest::read).transpose()?;
-    let experiments = Experiments::new(scale, arguments.seed, list);
+    let experiments = Experiments::new(scale, seed, list);
     shown(experiments.total(), |advance| experiments.run(advance))
 }
 
@@ -178,8 +190,15 @@ fn shown(
 }
 
 fn text(reproduction: &Reproduction) -> String {
-    let mut text =
-        format!("{}, {}, seed {}", reproduction.paper, reproduction.scale, reproduction.seed);
+    let Reproduction { paper, scale, seed, seeds, .. } = reproduction;
+    let mut text = format!("{paper}, {scale}, seed {seed}");
+    if *seeds > 1 {
+        text += &format!(
+            " to {}: figures are means, of three and more without the lowest and the highest; notes \
+             are those of seed {seed}",
+            seed + seeds - 1
+        );
+    }
     for experiment in &reproduction.experiments {
         let header = ["system", "configuration", "metric", "paper", "measured", "ratio", "verdict"];
         let mut rows = table(&header, 3);

@@ -337,6 +337,14 @@ fn reproduce_runs_tnc_on_a_tree_made_by_rule_with_a_word_on_every_claim() {
 }
 
 #[test]
+fn figures_of_several_seeds_are_means() {
+    let object = json(&["reproduce", "tnc", "--quick", "--json", "--seed", "3", "--seeds", "2"]);
+    assert_eq!((&object["seed"], &object["seeds"]), (&3.into(), &2.into()));
+    assert!(object["experiments"].as_array().unwrap().len() > 3);
+    assert!(mistake(&["reproduce", "tnc", "--seeds", "0"]).contains("0 is not in 1..=100"));
+}
+
+#[test]
 fn reproduce_runs_rosette_beside_its_prototype() {
     let folder = tempfile::tempdir().unwrap();
     let figures = folder.path().to_str().unwrap();

@@ -10,7 +10,8 @@
 //!
 //! Wear levelling is a part of the counts, unless a line says "unlevelled". With fewer buffer blocks
 //! than logical blocks, as printed, buffer blocks are erased so often that data blocks are moved for
-//! it. "Part of a device" is a smaller tree on a large device, as `Buffer::improved` sizes it;
+//! it. With "ascending" keys a B-tree halves its full leaves, and behind a buffer they stay full, as
+//! in the WPCB-tree. "Part of a device" is a smaller tree on a large device, as `Buffer::improved` sizes it;
 //! "continued" is FAST with a sequential log block only where pages follow one another.
 
 use std::collections::HashSet;
@@ -46,6 +47,9 @@ fn is_wanted(name: &str) -> bool {
     std::env::args().nth(2).is_none_or(|wanted| name.starts_with(&wanted))
 }
 
+/// The beginning of a line's name that says that each key is the next one.
+const ASCENDING: &str = "ascending";
+
 /// The end of a line's name that says that nothing levels wear.
 const UNLEVELLED: &str = "unlevelled";
 
@@ -67,10 +71,13 @@ fn run_on(data_blocks: u32, name: &str, over: Fast, buffer: Buffer, inserts: u32
     let mut chip = Chip::new(profile);
     let mut ftl = Hybrid::format(&mut chip, policy, pages, &mut ram).unwrap();
     ftl.set_wear_levelling(!name.ends_with(UNLEVELLED));
-    let (mut tree, mut numbers, mut used) = (Tree::new(), Numbers(1), HashSet::new());
-    for _ in 0..inserts {
+    let is_ascending = name.starts_with(ASCENDING);
+    let keeps_full_leaves = is_ascending && buffer.blocks > 0;
+    let mut tree = if keeps_full_leaves { Tree::keeping_full_leaves() } else { Tree::new() };
+    let (mut numbers, mut used) = (Numbers(1), HashSet::new());
+    for next in 0..inserts {
         let key = loop {
-            let key = numbers.below(1 << 31);
+            let key = if is_ascending { next } else { numbers.below(1 << 31) };
             if used.insert(key) {
                 break key;
             }
@@ -158,6 +165,18 @@ fn main() {
     for blocks in [64, 128] {
         for log_blocks in [16, 100] {
             run("as printed, unlevelled", log_blocks, Buffer::as_printed(blocks), inserts);
+        }
+    }
+    for log_blocks in [4, 16, 100] {
+        run("ascending, btree", log_blocks, Buffer::NONE, inserts);
+        run("ascending, as printed", log_blocks, Buffer::as_printed(128), inserts);
+        let improved = Buffer::improved(128, used, PAGES);
+        run("ascending, improved", log_blocks, improved, inserts);
+        for (name, buffer) in [
+            ("ascending, btree, unlevelled", Buffer::NONE),
+            ("ascending, as printed, unlevelled", Buffer::as_printed(128)),
+        ] {
+            run(name, log_blocks, buffer, inserts);
         }
     }
     let improved = Buffer::improved(48, 2000 * PAGES, PAGES);

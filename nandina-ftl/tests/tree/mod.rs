@@ -19,13 +19,20 @@ struct Node {
 pub struct Tree {
     nodes: Vec<Node>,
     root: usize,
+    keeps_full_leaves: bool,
 }
 
 impl Tree {
     /// A tree of one empty leaf.
     pub fn new() -> Self {
         let leaf = Node { page: 0, keys: Vec::new(), children: Vec::new() };
-        Self { nodes: vec![leaf], root: 0 }
+        Self { nodes: vec![leaf], root: 0, keeps_full_leaves: false }
+    }
+
+    /// A tree whose full leaf stays full if the new key is its highest; that opens a leaf.
+    #[allow(dead_code, reason = "only the example inserts ascending keys")]
+    pub fn keeping_full_leaves() -> Self {
+        Self { keeps_full_leaves: true, ..Self::new() }
     }
 
     /// Nodes, each a logical page; they are numbered from 0.
@@ -68,6 +75,12 @@ impl Tree {
         if self.nodes[at].keys.len() <= FANOUT {
             write(self.nodes[at].page);
             return None;
+        }
+        if self.keeps_full_leaves && self.nodes[at].children.is_empty() && behind == FANOUT {
+            let keys = self.nodes[at].keys.split_off(FANOUT);
+            let upper = self.add(keys, Vec::new());
+            write(self.nodes[upper].page);
+            return Some((key, upper));
         }
         let keys = self.nodes[at].keys.split_off(FANOUT / 2);
         let children = match self.nodes[at].children.is_empty() {

@@ -6,6 +6,7 @@ pub mod extents;
 pub mod figure;
 pub mod mu_tree;
 pub mod rosette;
+mod seeds;
 pub mod tnc;
 pub mod vm_tree;
 pub mod wpcb;
@@ -13,6 +14,7 @@ pub mod wpcb;
 use serde::Serialize;
 
 use figure::Figure;
+pub use seeds::mean;
 
 /// One of our figures, beside the paper's where it has one.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -126,8 +128,10 @@ impl Experiment {
 pub struct Reproduction {
     /// Key of the paper.
     pub paper: &'static str,
-    /// Seed of everything random.
+    /// Seed of everything random; the first of several.
     pub seed: u64,
+    /// Seeds, one after another, of which the figures are means.
+    pub seeds: u64,
     /// The runs are smaller than the paper's, so that figures have no verdicts.
     pub quick: bool,
     /// Description of the scale of the runs.

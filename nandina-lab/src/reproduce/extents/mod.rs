@@ -225,6 +225,7 @@ impl Experiments {
         Ok(Reproduction {
             paper: "extents",
             seed: self.seed,
+            seeds: 1,
             quick: self.scale.quick,
             scale: self.scale.words,
             experiments,

@@ -111,6 +111,7 @@ impl Experiments {
             quick: self.scale.quick,
             paper: "mu-tree",
             seed: self.seed,
+            seeds: 1,
             scale: self.scale.words,
             experiments,
         })

@@ -78,6 +78,7 @@ impl Experiments {
             quick: self.scale.quick,
             paper: "rosette",
             seed: self.seed,
+            seeds: 1,
             scale: self.scale.words,
             experiments,
         })

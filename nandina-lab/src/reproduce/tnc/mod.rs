@@ -163,6 +163,7 @@ impl Experiments {
         Ok(Reproduction {
             paper: "tnc",
             seed: self.seed,
+            seeds: 1,
             quick: self.scale.quick,
             scale: words,
             experiments,

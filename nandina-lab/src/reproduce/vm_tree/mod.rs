@@ -156,6 +156,7 @@ impl Experiments {
             quick: self.scale.quick,
             paper: "vmtree",
             seed: self.seed,
+            seeds: 1,
             scale: self.scale.words,
             experiments,
         })

@@ -34,6 +34,7 @@ mod tree;
 use super::figure::{Content, Figure, Series};
 use super::{Experiment, Reproduction};
 use crate::LabError;
+use crate::reproduce::seeds::mean_of_middle;
 use below::Below;
 use cost::Cost;
 use growth::Growth;
@@ -92,6 +93,11 @@ impl Scale {
         quick: true,
         words: "quick: 50,000 records, 8 pages a block; buffer blocks and log blocks are 0.4 of those of a full run",
     };
+
+    /// The same, where each experiment runs once; Figure 11 has repetitions otherwise.
+    pub const fn once(self) -> Self {
+        Self { repetitions: 1, ..self }
+    }
 
     /// As many blocks as `blocks` of the paper, at least 2.
     const fn blocks(self, blocks: u32) -> u32 {
@@ -162,6 +168,7 @@ impl Experiments {
         Ok(Reproduction {
             paper: "wpcb",
             seed: self.seed,
+            seeds: 1,
             quick: self.scale.quick,
             scale: self.scale.words,
             experiments,
@@ -202,10 +209,7 @@ impl Experiments {
         let figures = self
             .repeated(case.growth)
             .map(|growth| Ok(figure(&runs.costs(&Case { growth, ..*case })?.inserts)));
-        let mut figures = figures.collect::<Result<Vec<_>, LabError>>()?;
-        figures.sort_by(f64::total_cmp);
-        let middle = if figures.len() > 2 { &figures[1..figures.len() - 1] } else { &figures[..] };
-        Ok(middle.iter().sum::<f64>() / middle.len().max(1) as f64)
+        Ok(mean_of_middle(figures.collect::<Result<Vec<_>, LabError>>()?))
     }
 }
 
