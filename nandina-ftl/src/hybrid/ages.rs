@@ -10,8 +10,11 @@ use core::cmp::Ordering;
 use nandina::Fault;
 use nandina::flash::{Flash, PageNumber};
 
+use super::Hybrid;
 use super::policy::Policy;
-use super::{Hybrid, mount::Age};
+
+/// A page's sequence number, and where it is: a higher one is newer.
+pub(super) type Age = (u64, PageNumber);
 
 /// Blocks whose numbers are kept.
 const BLOCKS: usize = 8;

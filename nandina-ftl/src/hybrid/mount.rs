@@ -18,7 +18,7 @@ use nandina::log::LOST_MAX;
 use nandina::node::PageFault;
 use nandina::{Damage, Fault, covered};
 
-use super::ages::Ages;
+use super::ages::{Age, Ages};
 use super::label::{Cause, Kind};
 use super::maps::{NONE, Slot};
 use super::policy::Policy;
@@ -28,9 +28,6 @@ use crate::ftl::FtlError;
 use crate::ftl::bytes::Suspects;
 use crate::ftl::mount::LOOKS;
 use crate::transit::Entry;
-
-/// A page's sequence number, and where it is: a higher one is newer.
-pub(super) type Age = (u64, PageNumber);
 
 /// The age of no page.
 const NEVER: Age = (u64::MAX, PageNumber(u32::MAX));

@@ -21,6 +21,7 @@ mod numbers;
 mod skewed;
 mod small;
 mod transit;
+mod transit_mounts;
 #[path = "../tree/mod.rs"]
 mod tree;
 mod unmarked;

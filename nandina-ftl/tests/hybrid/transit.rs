@@ -24,7 +24,7 @@ const FIGURES: Profile = Profile { geometry: Geometry { blocks: 24, ..TINY.geome
 const PRINTED: Which = Which::OverFast(2, SequentialRule::FirstPage, Buffer::as_printed(4));
 
 /// Whether a page is in a buffer block, as its header says.
-fn is_buffered(header: &PageHeader) -> bool {
+pub fn is_buffered(header: &PageHeader) -> bool {
     header.height & 8 != 0
 }
 
@@ -99,46 +99,6 @@ fn a_page_is_read_once_with_the_buffer_as_without() {
         let reads = chip.counters().reads - before - 2 * mount;
         // A trimmed page may be noted by a page, which is read too.
         assert!((held..=host.pages.len() as u64).contains(&reads), "{which:?}: {reads}, {held}");
-    }
-}
-
-/// What the FTL itself reads is what a mount reads once the buffer blocks are erased.
-///
-/// A page elsewhere that is older than the one in the buffer can take a comparison more.
-#[test]
-fn a_mount_reads_each_programmed_page_of_the_buffer_once() {
-    let longer = Geometry { blocks: 40, pages_per_block: 32, ..CHIP.geometry };
-    for profile in [CHIP, Profile { geometry: longer, ..CHIP }] {
-        let mut more = Vec::new();
-        for (seed, which) in (0..8).flat_map(|seed| BUFFERED.map(|which| (seed, which))) {
-            let (mut chip, mut memory) = (Chip::new(profile), Memory::new(&profile, which));
-            let (mut host, mut numbers) = (Host::new(memory.logical_pages), Numbers(seed));
-            let changes = 4 * profile.geometry.pages() + 37 * seed as u32;
-            let mut work = |ftl: &mut dyn Device| {
-                (0..changes).try_for_each(|_| host.change(ftl, &mut numbers))
-            };
-            memory.with(&mut chip, true, &mut work).unwrap();
-            let buffered: Vec<_> = whole_pages(&mut chip)
-                .iter()
-                .filter(|(_, header, _)| is_buffered(header))
-                .map(|(page, ..)| *page)
-                .collect();
-            let mut reads_of = |mut chip: Chip| {
-                let before = chip.counters().reads;
-                memory.with(&mut chip, false, |_| Ok(())).unwrap();
-                (chip.counters().reads - before) as i64
-            };
-            let with = reads_of(chip.clone());
-            for page in &buffered {
-                chip.erase(profile.geometry.block_of(*page)).unwrap();
-            }
-            let (without, pages) = (reads_of(chip), buffered.len());
-            println!("{which:?}, seed {seed}: {with} reads, {without} without its {pages} pages");
-            more.push(with - without - pages as i64);
-        }
-        println!("more than a read for each page: {more:?}");
-        assert!(more.iter().sum::<i64>() <= 0, "{more:?}");
-        assert!(more.iter().all(|&more| more <= 8), "{more:?}");
     }
 }
 
@@ -402,33 +362,6 @@ fn idle_steps_convert_ahead_of_need_in_small_parts() {
         let verified = memory.with(&mut chip, false, |ftl| host.verify(ftl, "after a mount"));
         verified.unwrap();
     }
-}
-
-#[test]
-fn converting_all_at_a_mount_as_printed_costs_programs_that_a_reading_mount_saves() {
-    let (mut chip, mut memory) = (Chip::new(CHIP), Memory::new(&CHIP, BUFFERED[2]));
-    let mut costs = [0; 2];
-    for (is_printed, cost) in [false, true].into_iter().zip(&mut costs) {
-        let mut numbers = Numbers(5);
-        memory.with(&mut chip, true, |_| Ok(())).unwrap();
-        let mut host = Host::new(memory.logical_pages);
-        let before = chip.counters();
-        for _ in 0..60 {
-            let work = |ftl: &mut dyn Device| {
-                if is_printed {
-                    ftl.convert_all()?;
-                    assert_eq!(ftl.buffered(), []);
-                }
-                (0..4).try_for_each(|_| host.change(ftl, &mut numbers))?;
-                host.verify(ftl, "in a session")
-            };
-            memory.with(&mut chip, false, work).unwrap();
-        }
-        let after = chip.counters();
-        *cost = after.programs - before.programs;
-    }
-    println!("{} programs after reading mounts, {} as printed", costs[0], costs[1]);
-    assert!(costs[0] < costs[1], "{costs:?}");
 }
 
 /// What the page writes of a tree cost: programs, erases, reads, and full merges.
