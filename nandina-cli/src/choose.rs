@@ -109,10 +109,11 @@ impl HybridSettings {
     ) -> Result<(), LabError> {
         let has_log_blocks = |layer: &Layer| layer.log_blocks().is_some();
         if self.log_blocks.is_some() && !layers.iter().flatten().any(has_log_blocks) {
-            return Err(LabError("--log-blocks is for bast and fast: choose one of them".into()));
+            let what = "--log-blocks is for bast and fast: choose one of them by --over or --ftl";
+            return Err(LabError(what.into()));
         }
         if self.transit.is_some() && !layers.iter().flatten().any(Layer::takes_transit) {
-            let what = "--transit is for page, block, bast and fast: choose one of them";
+            let what = "--transit is for page, block, bast and fast: choose one of them by --over or --ftl";
             return Err(LabError(what.into()));
         }
         if over_provisioning.is_some() && !layers.iter().any(Option::is_some) {
@@ -172,7 +173,11 @@ fn layers_named(
         if name == NO_LAYER {
             return Ok(None);
         }
-        let layer = Layer::named(name).map_err(|error| LabError(format!("{error}, {NO_LAYER}")))?;
+        let is_known = Layer::names().iter().any(|known| name.starts_with(known));
+        let layer = Layer::named(name).map_err(|error| match is_known {
+            true => error,
+            false => LabError(format!("{error}, {NO_LAYER}")),
+        })?;
         settings.of(layer, over_provisioning).map(Some)
     };
     names.iter().map(layer).collect()

@@ -9,7 +9,7 @@ use nandina::flash::Profile;
 use nandina::store::Visitor;
 use nandina::{Cost, OpenError, Options, Plan, System};
 use nandina_lab::LabError;
-use nandina_lab::fit::{Misfit, misfit};
+use nandina_lab::fit::{Misfit, lack, misfit};
 use nandina_lab::layer::{Layer, Size, WriteCost};
 use nandina_lab::rivals;
 use nandina_lab::systems::{SYSTEMS, stack, usual_layer, visit_any};
@@ -248,7 +248,7 @@ impl Visitor for OfSystem<'_> {
         let records = self.arguments.records;
         let plan = nandina::plan::<S>(geometry, capabilities, &self.options, records).map_err(
             |error| match error {
-                OpenError::Unsuited(missing) => missing.to_string(),
+                OpenError::Unsuited(missing) => lack(missing),
                 error => error.to_string(),
             },
         )?;
@@ -286,6 +286,11 @@ const CALLS: [Call; 5] = [
     ("open", |plan| plan.open),
     ("close", |plan| plan.close),
 ];
+
+/// Why there is no such row.
+const NO_BOUND: &str = " There is no bound for a change after idle steps: there are fewer buffer \
+                        blocks than logical blocks, so that neighbours share them and a write may \
+                        always convert one.";
 
 /// A change whose writes wait for no conversion.
 const AFTER_IDLE_STEPS: &str = "change after idle steps";
@@ -375,11 +380,15 @@ fn table(
             }
         }
     }
+    let mut no_bound = "";
     for (system, plan) in plans {
         if let (Some(below), Ok((plan, _))) = (below, plan)
-            && let Some(ahead) = below.ahead(plan.change)
+            && below.layer.buffer_blocks().is_some()
         {
-            add(AFTER_IDLE_STEPS, system, ahead);
+            match below.ahead(plan.change) {
+                Some(ahead) => add(AFTER_IDLE_STEPS, system, ahead),
+                None => no_bound = NO_BOUND,
+            }
         }
     }
     let ftl = below.map_or(String::new(), |below| below.text(profile));
@@ -391,14 +400,14 @@ fn table(
         }
         Some(_) => {
             " with all pending changes of a write buffer, each of its pages at the most that the FTL \
-             takes for one."
+             takes for one: no real work makes all of them wait."
         }
     };
     format!(
         "{ftl}{records} records on {}, {} blocks, nodes half full\n{sizes}\n\nThe most that one call costs on \
          a chip whose blocks do not fail\n{costs}{refused}\n\nRAM is the buffer; the index struct comes on \
          top. A change is an insert, a replacement or a remove with the garbage collection due,{calls} Time is \
-         modelled, each operation at a random place.",
+         modelled, each operation at a random place.{no_bound}",
         profile.key, profile.geometry.blocks
     )
 }

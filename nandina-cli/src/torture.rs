@@ -6,10 +6,11 @@
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use nandina::flash::profile;
 use nandina::store::Description;
 use nandina_lab::LabError;
 use nandina_lab::layer::{Layer, name_of};
-use nandina_lab::systems::SYSTEMS;
+use nandina_lab::systems::{SYSTEMS, usual_layer};
 use nandina_lab::torture::{
     CutRun, Hardships, Mode, Outcome, PAGES, Report, Torture, replay, torture,
 };
@@ -31,8 +32,9 @@ pub struct Arguments {
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
     /// FTLs between the systems and the chip, separated by commas, such as ftl:page, ftl:compact,
-    /// ftl:fast, 'ftl:fast with 2 buffer blocks'; none is the chip itself [default: none; and if no
-    /// systems are chosen, btree over ftl:compact and ftl:fast with one cut]
+    /// ftl:fast, 'ftl:fast with 2 buffer blocks'; none is the chip itself [default: none; with one
+    /// cut also wpcb over the latter, and if no systems are chosen, btree over ftl:compact and
+    /// ftl:fast]
     #[arg(long, value_name = "LAYERS", value_delimiter = ',')]
     over: Vec<String>,
     /// Seed of everything random
@@ -98,7 +100,8 @@ enum ModeArgument {
 const NONE: &str = "none";
 
 /// Systems over FTLs that are tortured where none is chosen.
-const OVER_FTLS: [&str; 2] = ["btree over ftl:compact", "btree over ftl:fast"];
+const OVER_FTLS: [&str; 3] =
+    ["btree over ftl:compact", "btree over ftl:fast", "wpcb over ftl:fast with 2 buffer blocks"];
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     if let Some(name) = &arguments.case {
@@ -156,11 +159,19 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     };
     let mut campaigns: Vec<_> =
         subjects.iter().map(|&(system, layer)| (name_of(system, layer), what)).collect();
-    if arguments.systems.is_empty() && arguments.over.is_empty() && !swarm {
+    if arguments.over.is_empty() && !swarm && !narrow {
         // A second cut takes an hour over an FTL, whose every mount reads all pages.
         let mode = if what.mode == Mode::None { Mode::None } else { Mode::Linear };
         let what = Torture { mode, ..what };
-        campaigns.extend(OVER_FTLS.map(|name| (name.to_string(), what)));
+        let all = arguments.systems.is_empty();
+        // A system that usually has an FTL below it is tortured above one, too.
+        let has_usual = |key: &str| usual_layer(key, &profile::SLC).is_some();
+        let is_named = |name: &str| {
+            let mut named = subjects.iter().filter(|(key, _)| has_usual(key));
+            named.any(|(key, _)| name.starts_with(key))
+        };
+        let over = OVER_FTLS.iter().filter(|name| all || is_named(name));
+        campaigns.extend(over.map(|name| (name.to_string(), what)));
     }
     let progress = Progress::new(1000 * campaigns.len() as u64);
     let reports: Result<Vec<Report>, LabError> = campaigns

@@ -165,9 +165,12 @@ fn torture_over_ftls_names_them_in_its_table() {
             .flat_map(|ftl| ["btree", "vm"].map(|it| Value::from(format!("{it} over {ftl}")))),
     );
     assert_eq!(names, expected.collect::<Vec<_>>());
-    // Without a choice, two systems over FTLs follow those of the list.
+    // Without a choice, three systems over FTLs follow those of the list.
     let all = json(&["torture", "--mode", "none", "--json"]);
     let last = all.as_array().unwrap().last().unwrap();
-    assert_eq!(last["system"], "btree over ftl:fast");
+    assert_eq!(last["system"], "wpcb over ftl:fast with 2 buffer blocks");
     assert_eq!(last["violations"], Value::Array(Vec::new()));
+    // On its own the WPCB-tree has no buffer, so that it is tortured above one as well.
+    let wpcb = json(&["torture", "--mode", "none", "--systems", "wpcb", "--json"]);
+    assert_eq!(wpcb.as_array().unwrap().len(), 2);
 }

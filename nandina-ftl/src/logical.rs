@@ -110,6 +110,9 @@ pub trait LogicalPages {
     /// Does work that is due, with at most `budget` chip operations.
     fn idle(&mut self, budget: u32) -> Result<Idle, Self::Error>;
 
+    /// The least budget with which [`idle`](Self::idle) does all that can be due, a step a call.
+    fn idle_least(&self) -> u32;
+
     /// What was done since it was formatted or opened.
     fn statistics(&self) -> Statistics;
 }

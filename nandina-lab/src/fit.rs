@@ -3,8 +3,16 @@
 //! It puts the limits of a plan into words, and refuses work at once that would fail in the middle
 //! of a run.
 
-use nandina::flash::{Geometry, Profile};
+use nandina::flash::{Geometry, Missing, Profile};
 use nandina::{Options, Plan, System, plan};
+
+/// What a system needs of a chip that does not have it, and what helps.
+pub fn lack(missing: Missing) -> String {
+    match missing {
+        Missing::Rewrite => format!("{missing}; over an FTL, such as ftl:fast, it runs there"),
+        _ => missing.to_string(),
+    }
+}
 
 /// Why records do not fit on a chip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

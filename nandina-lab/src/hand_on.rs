@@ -97,6 +97,14 @@ macro_rules! hand_on {
         fn discard(&mut self, page: ::nandina::flash::PageNumber) -> Result<(), Self::Error> {
             self.$inner.discard(page)
         }
+
+        fn idle(&mut self, budget: u32) -> Result<::nandina::flash::Upkeep, Self::Error> {
+            self.$inner.idle(budget)
+        }
+
+        fn idle_least(&self) -> u32 {
+            self.$inner.idle_least()
+        }
     };
     (@overwrite $inner:tt) => {
         fn overwrite(

@@ -3,7 +3,9 @@
 //! The system `btree` of the library needs such a device. A page is replaced as a whole or not at
 //! all, which is more than such a device has to promise (rule 14 of the media contract).
 
-use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Pairing, Reading};
+use nandina::flash::{
+    BlockNumber, Capabilities, Flash, Geometry, PageNumber, Pairing, Reading, Upkeep,
+};
 
 use crate::logical::LogicalPages;
 
@@ -117,5 +119,14 @@ impl<P: LogicalPages> Flash for Disk<P> {
 
     fn discard(&mut self, page: PageNumber) -> Result<(), Self::Error> {
         self.ftl.trim(page.0, 1)
+    }
+
+    fn idle(&mut self, budget: u32) -> Result<Upkeep, Self::Error> {
+        let done = self.ftl.idle(budget)?;
+        Ok(Upkeep { operations: done.operations, more: done.more })
+    }
+
+    fn idle_least(&self) -> u32 {
+        self.ftl.idle_least()
     }
 }

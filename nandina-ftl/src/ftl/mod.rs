@@ -667,6 +667,12 @@ impl<F: Flash, M: Mapping> LogicalPages for Ftl<'_, F, M> {
         Self::idle(self, budget)
     }
 
+    fn idle_least(&self) -> u32 {
+        // A list, and a page that moves with those beside it, or whose buffer block is read.
+        let moves = self.move_cost(self.pages_beside()) + self.log.block_pages();
+        LISTING_COST + moves.max(gc::least(self))
+    }
+
     fn statistics(&self) -> Statistics {
         Self::statistics(self)
     }

@@ -545,6 +545,10 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
         Ok(Idle { operations, more, left_to_change: false })
     }
 
+    fn idle_least(&self) -> u32 {
+        self.step_cost()
+    }
+
     fn statistics(&self) -> Statistics {
         let (programmed, erases) = (self.media.programs, self.media.erases);
         Statistics { programmed, erases, ..self.statistics }

@@ -108,8 +108,14 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         if self.transit.summary.get(at).is_doubtful {
             return self.cost_to_convert(at);
         }
-        // A merge reads, compares and programs each page, and erases four blocks. Another one may
-        // close the sequential log block.
+        self.step_cost()
+    }
+
+    /// The most chip operations that a step of a conversion takes, if none of them fails.
+    ///
+    /// A merge reads, compares and programs each page, and erases four blocks. Another one may
+    /// close the sequential log block.
+    pub(super) fn step_cost(&self) -> u32 {
         4 * (2 * self.block_pages()) + 24
     }
 

@@ -524,12 +524,15 @@ impl<F: Flash> LogicalPages for Logged<'_, F> {
         }
         let used = self.media.operations.wrapping_sub(before);
         self.media.weak = self.media.weak.filter(|&page| self.media.blocks.is_valid(page));
-        let cost = 4 * self.block_pages + 8;
-        if self.media.weak.is_some() && cost <= budget.saturating_sub(used) {
+        if self.media.weak.is_some() && self.idle_least() <= budget.saturating_sub(used) {
             self.change(|_| Ok(()))?;
         }
         let operations = self.media.operations.wrapping_sub(before);
         Ok(Idle { operations, more: self.media.weak.is_some(), left_to_change: false })
+    }
+
+    fn idle_least(&self) -> u32 {
+        4 * self.block_pages + 8
     }
 
     fn statistics(&self) -> Statistics {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use nandina::flash::{Flash, Geometry, Profile};
 use nandina::store::BTree;
 use nandina::{Index, Options, key, ram_needed as index_ram_needed};
+use nandina_ftl::LogicalPages;
 use nandina_ftl::ftl::Disk;
 use nandina_ftl::hybrid::{
     Buffer, Fast, Hybrid, Policy, SequentialRule, Transit, logical_pages_max, ram_needed,
@@ -166,4 +167,47 @@ fn an_index_in_place_works_behind_buffer_blocks_through_cuts() {
         let (cuts, Run { converted, .. }) = live(Transit { over: FAST, buffer });
         assert!(cuts > 20 && converted > 50, "{buffer:?}: {cuts} cuts, {converted} conversions");
     }
+}
+
+/// Inserts records, with idle steps of the index in between or without.
+///
+/// Returns the conversions in idle steps, and the most programs of one insert.
+fn inserts_with_steps(rests: bool) -> (u64, u64) {
+    let policy = Transit { over: FAST, buffer: Buffer { ahead: 1, ..Buffer::as_printed(4) } };
+    let (mut chip, mut numbers, options) = (Chip::new(NAND), Numbers(5), Options::new(4, 8));
+    let mut content = BTreeMap::new();
+    with_disk(&mut chip, true, policy, |disk| {
+        disk.ftl().set_wear_levelling(false);
+        let mut ram = vec![0; index_ram_needed::<BTree>(&disk.geometry(), &options)];
+        let mut index = Index::<_, BTree>::format(&mut *disk, &options, &mut ram).unwrap();
+        let least = index.gc_step_least();
+        let mut longest = 0;
+        for turn in 0..2_000u64 {
+            let key = key::from_u32(numbers.below(900));
+            let before = index.flash().inspect().statistics().programmed;
+            index.insert(&key, &turn.to_le_bytes()).unwrap();
+            content.insert(key, turn.to_le_bytes());
+            longest = longest.max(index.flash().inspect().statistics().programmed - before);
+            let mut steps = 0;
+            while rests && index.gc_step(least).unwrap().more {
+                steps += 1;
+                assert!(steps < 1_000, "the steps come to no end");
+            }
+        }
+        for (key, value) in &content {
+            assert_eq!(index.get(key).unwrap(), Some(&value[..]));
+        }
+        Some((disk.ftl().conversions().ahead, longest))
+    })
+    .unwrap()
+}
+
+/// So no insert waits for one.
+#[test]
+fn idle_steps_of_an_index_convert_buffer_blocks_ahead() {
+    let ((none, waits), (ahead, rested)) = (inserts_with_steps(false), inserts_with_steps(true));
+    println!("the longest insert: {waits} programs, {rested} with {ahead} conversions ahead");
+    assert_eq!(none, 0);
+    assert!(ahead > 20, "{ahead}");
+    assert!(2 * rested < waits, "{rested} programs of {waits}");
 }

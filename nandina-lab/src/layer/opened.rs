@@ -244,6 +244,10 @@ impl<C: Flash<Error = ChipError>> LogicalPages for Pages<'_, C> {
         each!(self, ftl => LogicalPages::idle(ftl, budget)).map_err(error)
     }
 
+    fn idle_least(&self) -> u32 {
+        each!(self, ftl => LogicalPages::idle_least(ftl))
+    }
+
     fn statistics(&self) -> Statistics {
         each!(self, ftl => LogicalPages::statistics(ftl))
     }

@@ -14,6 +14,7 @@ use super::tally::{Tally, content};
 use super::unit::Unit;
 use crate::LabError;
 use crate::block_trace::{Account, BlockTrace, Refused};
+use crate::layer::HYBRIDS;
 use crate::trace::ReadProgress;
 
 /// Actions that one mapping takes before the next one does.
@@ -194,7 +195,12 @@ pub(super) fn chosen(names: &[String]) -> Result<Vec<&'static Entry>, LabError> 
     if let Some(name) = names.iter().find(|name| by_name(name).is_none()) {
         let known: Vec<_> = MAPPINGS.iter().map(|entry| entry.name).collect();
         let known = known.join(", ");
-        return Err(LabError(format!("there is no mapping '{name}': choose from {known}")));
+        let hybrids = HYBRIDS.iter().map(|(hybrid, ..)| *hybrid);
+        let hint = match hybrids.clone().find(|hybrid| hybrid == name) {
+            Some(hybrid) => format!(", or choose the FTL by --ftl {hybrid}"),
+            None => String::new(),
+        };
+        return Err(LabError(format!("there is no mapping '{name}': choose from {known}{hint}")));
     }
     let wanted = |entry: &&Entry| {
         [PAGE, PAGE_2].contains(&entry.name)

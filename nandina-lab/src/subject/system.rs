@@ -9,6 +9,7 @@ use nandina::{
 use nandina_sim::{Chip, ChipError};
 
 use super::{Counts, Maker, Setup, Subject, SubjectError};
+use crate::fit::lack;
 use crate::layer::{Bus, FtlWork};
 use crate::systems::visit_any;
 use crate::{LabError, fit};
@@ -185,6 +186,7 @@ impl From<OpenError<ChipError>> for SubjectError {
     fn from(error: OpenError<ChipError>) -> Self {
         match error {
             OpenError::Device(_) => Self::Failed(error.to_string()),
+            OpenError::Unsuited(missing) => Self::Unsuited(lack(missing)),
             _ => Self::Unsuited(error.to_string()),
         }
     }

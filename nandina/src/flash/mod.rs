@@ -168,6 +168,21 @@ pub trait Flash {
         Ok(())
     }
 
+    /// Does work of the device that is due, with at most `budget` of its operations.
+    ///
+    /// [`Index::gc_step`](crate::Index::gc_step) calls it with what is left of its budget, where
+    /// [`Capabilities::rewrite`] is set. An FTL makes room for later writes here. The content of no
+    /// page changes. Default: there is no such work.
+    fn idle(&mut self, budget: u32) -> Result<Upkeep, Self::Error> {
+        let _ = budget;
+        Ok(Upkeep::default())
+    }
+
+    /// The least budget with which [`idle`](Self::idle) makes progress. Default: 0.
+    fn idle_least(&self) -> u32 {
+        0
+    }
+
     /// Programs `bytes` into the main data of `page`, from byte `offset` on (rule 15).
     ///
     /// `bytes` has at least one byte, ends within the main data, and is the new content: none of
@@ -202,6 +217,15 @@ pub trait Flash {
         let _ = block;
         Ok(())
     }
+}
+
+/// What [`Flash::idle`] did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Upkeep {
+    /// Operations used, those of the chip below the device.
+    pub operations: u32,
+    /// There is more work to do.
+    pub more: bool,
 }
 
 /// How well a page could be read.
@@ -291,6 +315,14 @@ impl<F: Flash + ?Sized> Flash for &mut F {
 
     fn discard(&mut self, page: PageNumber) -> Result<(), Self::Error> {
         (**self).discard(page)
+    }
+
+    fn idle(&mut self, budget: u32) -> Result<Upkeep, Self::Error> {
+        (**self).idle(budget)
+    }
+
+    fn idle_least(&self) -> u32 {
+        (**self).idle_least()
     }
 
     fn overwrite(

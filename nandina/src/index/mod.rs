@@ -220,7 +220,8 @@ impl<'b, F: Flash, S: System> Index<'b, F, S> {
     /// the chip [reports corrections](Flash::reports_corrections), it also reads through the valid
     /// pages to check how well they can be read.
     ///
-    /// Pending changes stay in the write buffer.
+    /// Pending changes stay in the write buffer. Where pages are replaced in place, what is left of
+    /// the budget is the device's ([`Flash::idle`]): an FTL converts buffer blocks ahead of need.
     ///
     /// A program or erase that the chip reports as failed, the mount after a device's error, and
     /// the content of the write cache come on top. With a budget below

@@ -6,7 +6,7 @@
 use core::num::Wrapping;
 use core::ops::Range;
 
-use crate::flash::{BlockNumber, Flash, PageNumber, Reading};
+use crate::flash::{BlockNumber, Flash, PageNumber, Reading, Upkeep};
 
 /// A chip whose operations are counted.
 pub(crate) struct Chip<F> {
@@ -99,6 +99,16 @@ impl<F: Flash> Chip<F> {
     /// Says that nobody needs the content of a page any longer. It is not counted.
     pub fn discard(&mut self, page: PageNumber) -> Result<(), F::Error> {
         self.flash.discard(page)
+    }
+
+    /// Lets the device do what is due. What it does is not counted.
+    pub fn idle(&mut self, budget: u32) -> Result<Upkeep, F::Error> {
+        self.flash.idle(budget)
+    }
+
+    /// The least budget with which it does something.
+    pub fn idle_least(&self) -> u32 {
+        self.flash.idle_least()
     }
 
     /// The checksum of these bytes.

@@ -12,7 +12,7 @@ use crate::cache::NoCache;
 #[cfg(feature = "read-cache")]
 use crate::cache::{Cache, NoStaging};
 use crate::error::Fault;
-use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::flash::{BlockNumber, Flash, PageNumber, Upkeep};
 use crate::log::checkpoint::{self, Base, Checkpoint, Summary};
 use crate::log::{Codec, GAP, Label};
 use crate::node::{PageLayout, UpdateScheme};
@@ -233,6 +233,21 @@ pub trait Kind: Sized {
     fn supersede<F: Flash>(space: &mut Space<'_, F, Self>, page: u32) {
         space.forget_superseded(page);
         space.log.supersede(PageNumber(page));
+    }
+
+    /// Lets the device work ahead, with at most `budget` of its operations.
+    fn let_device_work<F: Flash>(
+        space: &mut Space<'_, F, Self>,
+        budget: u32,
+    ) -> Result<Upkeep, Fault<F::Error>> {
+        let _ = (space, budget);
+        Ok(Upkeep::default())
+    }
+
+    /// The least budget with which the device makes progress.
+    fn device_work_least<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
+        let _ = space;
+        0
     }
 
     /// Notes that no parent refers to a node by `name` any more.

@@ -127,13 +127,17 @@ impl<'b, F: Flash, S: Placement> Engine<'b, F> for TreeIndex<'b, F, S> {
     }
 
     fn gc_step_least(&self) -> u32 {
-        gc::least(self)
+        gc::least(self).max(S::Kind::device_work_least(&self.space))
     }
 
     fn gc_step(&mut self, budget: u32) -> Result<Idle, EngineFault<F>> {
         self.settle()?;
         self.write_out()?;
-        gc::step(self, budget)
+        let done = gc::step(self, budget)?;
+        let left = budget.saturating_sub(done.operations);
+        let device = S::Kind::let_device_work(&mut self.space, left)?;
+        let operations = done.operations + device.operations;
+        Ok(Idle { operations, more: done.more || device.more, ..done })
     }
 
     fn check(&mut self, report: &mut dyn FnMut(Violation)) -> Result<(), EngineFault<F>> {

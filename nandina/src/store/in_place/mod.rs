@@ -24,7 +24,7 @@ use shadow_pages::{ROOT as ROOT_PAGE, logical_pages};
 
 use crate::blocks::LivenessTracking;
 use crate::error::{BadOption, Damage, Fault, OpenError};
-use crate::flash::{Flash, Geometry, PageNumber};
+use crate::flash::{Flash, Geometry, PageNumber, Upkeep};
 use crate::gc::Budget;
 use crate::log::{Newest, layout_of};
 use crate::space::{InPlace, Kind, ReadCache, Space};
@@ -55,6 +55,17 @@ impl Kind for InPlace {
         if space.is_atomic() {
             space.memory.vanished.note(page);
         }
+    }
+
+    fn let_device_work<F: Flash>(
+        space: &mut Space<'_, F, Self>,
+        budget: u32,
+    ) -> Result<Upkeep, Fault<F::Error>> {
+        space.log.let_device_work(budget)
+    }
+
+    fn device_work_least<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
+        space.log.device_work_least()
     }
 
     fn commit<F: Flash>(space: &mut Space<'_, F, Self>, root: u32) -> Result<u32, Fault<F::Error>> {
