@@ -26,8 +26,13 @@ const MOUNT_LOOKS: u32 = 8;
 
 /// How often the last slot of a log must be seen in a row, so that it counts.
 ///
-/// It is few times, because there is such a slot in each leaf.
+/// It is few times, because there is such a slot in each leaf, and settling decides about it.
 const STEADY_LOOKS: u32 = 6;
+
+/// How often where it cannot be settled.
+///
+/// What is shown then must be seen by every later mount.
+const STEADY_LOOKS_UNSETTLED: u32 = 48;
 
 /// The newest leaf of the chip.
 #[derive(Clone, Copy)]
@@ -84,9 +89,14 @@ impl<F: Flash> SectorLeaves<'_, F> {
         self.state.begin(newest.sector, newest.identity, head::session(&bytes));
         self.state.leave_gap(GAP);
         self.pool.set_turn(newest.sector);
+        let looks = match (self.state.is_ended(), self.state.is_unsettled()) {
+            (true, _) => 0,
+            (false, false) => STEADY_LOOKS,
+            (false, true) => STEADY_LOOKS_UNSETTLED,
+        };
         for rank in 0..self.directory.len() {
             self.pool.set(self.directory.leaf(rank).sector, Use::Live);
-            self.count_leaf(rank, !self.state.is_ended())?;
+            self.count_leaf(rank, looks)?;
         }
         self.state.set_records(self.directory.records());
         Ok(())
@@ -100,7 +110,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
             self.directory.clear();
             self.order.forget();
             self.pool.clear();
-            self.state.note_begun(None);
+            self.state.forget_begun();
             self.state.note_foreign(false);
             self.state.note_damaged(None);
             // Leaves of an older identity were listed, or were too many.
@@ -244,7 +254,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let fits = usize::from(head.sorted) <= self.form.capacity();
         let is_committed = head::committed(&commit).is_some();
         if !is_committed && commit != [0; COMMIT_BYTES] {
-            self.state.note_begun(Some(sector));
+            self.state.note_begun(sector, head.sequence);
             self.state.note_damaged(Some(self.cells.page(sector, self.form.marks_at())));
         }
         Ok((fits && is_committed).then_some(head))
@@ -339,14 +349,27 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(())
     }
 
+    /// Looks for longer at the log of a leaf, if the chip rejects what settles it.
+    pub(super) fn count_unsettled(&mut self, rank: usize) -> Result<(), Fault<F::Error>> {
+        if self.directory.leaf(rank).is_untouched {
+            self.order.forget();
+            self.count_leaf(rank, STEADY_LOOKS_UNSETTLED)?;
+            self.state.set_records(self.directory.records());
+        }
+        Ok(())
+    }
+
     /// Finds how far the log of a leaf is used, and how many records it has.
-    fn count_leaf(&mut self, rank: usize, is_untouched: bool) -> Result<(), Fault<F::Error>> {
+    ///
+    /// Its last slot must be seen `looks` times in a row. With none, nothing is torn.
+    fn count_leaf(&mut self, rank: usize, looks: u32) -> Result<(), Fault<F::Error>> {
         let mut leaf = self.directory.leaf(rank);
+        let is_untouched = looks > 0;
         let mut used = self.end_of_log(&leaf, 0)?;
         // What is torn or killed at the end does not count.
         let mut last = None;
         while is_untouched && used > 0 {
-            last = self.seen_steadily(&leaf, used - 1)?;
+            last = self.seen_steadily(&leaf, used - 1, looks)?;
             if last.is_some() {
                 break;
             }
@@ -399,10 +422,11 @@ impl<F: Flash> SectorLeaves<'_, F> {
         &mut self,
         leaf: &Leaf,
         number: usize,
+        looks: u32,
     ) -> Result<Option<Kind>, Fault<F::Error>> {
         let log = self.log_of(leaf);
         let mut seen = None;
-        for _ in 0..STEADY_LOOKS {
+        for _ in 0..looks {
             match self.read_slot(leaf.sector, &log, number)? {
                 State::Whole(kind) => seen = Some(kind),
                 _ => return Ok(None),

@@ -9,12 +9,19 @@ use super::form::COMMIT_BYTES;
 use super::head::{self, TAIL_MAX};
 use super::leaves::{SectorLeaves, lacks_room};
 use super::mount::TRIES;
+use super::options::ENTRIES_BESIDE;
 use super::pool::Use;
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 
 /// The class of a leaf that owns a key if the newest leaf is not seen.
 const NEEDED: u8 = u8::MAX;
+
+/// The most leaves that own no keys and that a mount erases.
+///
+/// A cut leaves at most two, those that one or two new ones replace. Mounts that were cut in a row
+/// leave copies of one leaf, which take one entry of the directory.
+pub const REST_MAX: usize = ENTRIES_BESIDE;
 
 /// How many rejections a mount bears before the newest leaf stays unsettled.
 const REJECTIONS_MAX: u32 = 8;
@@ -52,6 +59,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 fault => return Err(fault),
             };
             rest &= !is_settled;
+            // What cannot be settled is looked at for longer.
+            self.state.note_unsettled(!goes_on);
             self.look_at_all()?;
             match failed {
                 Some(sector) if sector == self.state.newest() => worn = failed,
@@ -110,22 +119,28 @@ impl<F: Flash> SectorLeaves<'_, F> {
         self.begin_session()
     }
 
-    /// Marks the leaves that own no keys as replaced: a cut came before that.
+    /// Erases leaves that own no keys: a cut came before they were marked.
     ///
     /// The newest leaf is settled, so nothing needs them. Otherwise they would add up, and be too
-    /// many for the directory.
+    /// many for the directory. They are not marked: an erase of theirs may have been cut, and then
+    /// nothing may be programmed there. Of more than [`REST_MAX`] the rest is left to later mounts.
     ///
-    /// Cost: nothing if there are none, else that of finding the leaves, and a program for each.
-    fn mark_rest(&mut self) -> Result<(), Fault<F::Error>> {
+    /// Cost: nothing if there are none, else that of finding the leaves, and an erase for each.
+    fn erase_rest(&mut self) -> Result<(), Fault<F::Error>> {
         if self.state.found() <= self.directory.len() {
             return Ok(());
         }
+        let mut rest = REST_MAX;
         for sector in 0..self.sectors as Sector {
+            if rest == 0 {
+                break;
+            }
             if self.pool.state(sector) == Use::Free
                 && let Some(head) = self.read_leaf(sector, &mut [0; TAIL_MAX])?
                 && head.identity == self.state.identity()
             {
-                self.mark_replaced(sector)?;
+                self.erase(sector)?;
+                rest -= 1;
             }
         }
         self.state.note_found(self.directory.len());
@@ -134,7 +149,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
 
     /// Puts in order what a cut has left beside the newest leaf, which is settled.
     fn settle_rest(&mut self) -> Result<(), Fault<F::Error>> {
-        self.mark_rest()?;
+        self.erase_rest()?;
         self.join_rest()
     }
 

@@ -5,6 +5,7 @@
 use core::convert::Infallible;
 
 use super::form::{Form, GROUP};
+use super::newest::REST_MAX;
 use super::options::{self, ENTRIES_BESIDE, Sizes};
 use super::order::LOOKS_MAX;
 use super::rewrite::PIECES_MAX;
@@ -129,8 +130,8 @@ pub fn planned(
         .and(1, bounds.rewrite())
         .and(2, bounds.erase())
         .and(1, bounds.programs(2))
-        // Leaves that own no keys are marked as replaced.
-        .and(1, bounds.programs(sectors))
+        // Leaves that own no keys are erased.
+        .and(REST_MAX as u64, bounds.erase())
         .and(1, Cost { reads: 12 * sectors, ..Cost::default() })
         // As many leaves may be joined as the directory has entries beside.
         .and(joins, bounds.rewrite())

@@ -176,7 +176,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
                     if !is_elsewhere {
                         let _ = self.cells.take_failed();
                         self.mount_if_in_doubt()?;
-                        return Ok(self.directory.find(low));
+                        let rank = self.directory.find(low);
+                        return self.count_unsettled(rank).map(|()| rank);
                     }
                     rank = self.directory.find(low);
                 }

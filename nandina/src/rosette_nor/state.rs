@@ -19,6 +19,8 @@ pub struct State {
     newest: Sector,
     /// A sector with a leaf that was begun and not committed.
     begun: Option<Sector>,
+    /// The sequence number of that leaf.
+    begun_sequence: u64,
     /// A mount saw pages of another index.
     foreign: bool,
     /// A page that a mount could not read, or that is no whole head of a leaf.
@@ -51,6 +53,7 @@ impl State {
         session: 0,
         newest: 0,
         begun: None,
+        begun_sequence: 0,
         foreign: false,
         damaged: None,
         found: 0,
@@ -130,9 +133,18 @@ impl State {
         self.begun
     }
 
-    /// A mount saw a leaf that was begun and not committed, or it begins and saw none.
-    pub const fn note_begun(&mut self, sector: Option<Sector>) {
-        self.begun = sector;
+    /// A mount begins, and saw no leaf that was begun and not committed.
+    pub const fn forget_begun(&mut self) {
+        (self.begun, self.begun_sequence) = (None, 0);
+    }
+
+    /// A mount saw a leaf that was begun and not committed.
+    ///
+    /// Of several the newest counts: an older one was committed, and its erase was cut.
+    pub const fn note_begun(&mut self, sector: Sector, sequence: u64) {
+        if self.begun.is_none() || sequence >= self.begun_sequence {
+            (self.begun, self.begun_sequence) = (Some(sector), sequence);
+        }
     }
 
     /// Whether a mount saw pages of another index.
@@ -252,5 +264,23 @@ impl State {
         self.hand_moved = self.written;
         self.hand = ((self.hand as usize + 1) % sectors) as Sector;
         Some(self.hand)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_leaf_whose_erase_was_cut_is_not_the_one_that_was_begun() {
+        let mut state = State::UNKNOWN;
+        for (sector, sequence) in [(3, 70), (5, 90), (8, 80)] {
+            state.note_begun(sector, sequence);
+        }
+        assert_eq!(state.begun(), Some(5));
+        state.forget_begun();
+        assert_eq!(state.begun(), None);
+        state.note_begun(8, 80);
+        assert_eq!(state.begun(), Some(8));
     }
 }
