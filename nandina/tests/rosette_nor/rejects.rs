@@ -271,7 +271,7 @@ fn nothing_is_programmed_in_an_old_copy_whose_erase_was_cut() {
         // The mount that copies a leaf erases a sector for it.
         chip.restore_power();
         let mut mounted = chip.clone();
-        drop(Index::<_, RosetteNor>::open(&mut mounted, &OPTIONS, &mut ram).unwrap());
+        Index::<_, RosetteNor>::open(&mut mounted, &OPTIONS, &mut ram).unwrap();
         if mounted.erase_counts().eq(chip.erase_counts()) {
             continue;
         }
