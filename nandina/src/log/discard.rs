@@ -1,4 +1,4 @@
-//! What a device with an FTL wants to know: pages that nobody needs, and times of rest.
+//! What a device with an FTL wants to know: pages that nobody needs, and rest.
 //!
 //! Nothing is programmed or erased here, and no later read relies on what a discarded page holds.
 
