@@ -57,8 +57,7 @@ fn table_1() -> Experiment {
 }
 
 fn figure_2(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
-    let title =
-        "Page programs of 1,000,000 inserts into a B-tree over FAST, random by ascending keys";
+    let title = "Page programs of inserts into a B-tree over FAST, random by ascending keys";
     let mut experiment = Experiment::of("figure2", title, Vec::new());
     let [btree, ..] = of.sides(LOG_BLOCKS);
     let cost = |per_cent| {
@@ -132,7 +131,7 @@ const KINDS: [Kind; 3] = [
 ];
 
 fn figure_11(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
-    let title = "Chip operations of 1,000,000 inserts by rs, over FAST";
+    let title = "Chip operations of inserts by rs, over FAST";
     let mut experiment = begun("figure11", title);
     let sides = of.sides(LOG_BLOCKS);
     for (metric, figure) in KINDS {

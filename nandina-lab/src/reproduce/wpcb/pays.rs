@@ -76,15 +76,16 @@ pub fn experiment(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError>
                 let side = if less > 0.0 { &mut pays } else { &mut costs };
                 side.push(format!("{name} ({:+.0} %)", -less));
             }
-            let list = |all: &[String]| match all {
-                [] => "nowhere".to_string(),
-                all => all.join(", "),
+            let verdict = match (&pays[..], &costs[..]) {
+                (pays, []) => format!("it pays everywhere: {}", pays.join(", ")),
+                ([], costs) => format!("it pays nowhere: {}", costs.join(", ")),
+                (pays, costs) => format!(
+                    "it pays with {}; it does not with {}",
+                    pays.join(", "),
+                    costs.join(", ")
+                ),
             };
-            experiment.notes.push(format!(
-                "By {what}, in {measure}: it pays with {}; it does not with {}.",
-                list(&pays),
-                list(&costs)
-            ));
+            experiment.notes.push(format!("By {what}, in {measure}: {verdict}."));
         }
     }
     Ok(experiment)

@@ -95,7 +95,7 @@ fn printed_against(rival: &str, phase: &str) -> Option<f64> {
 }
 
 fn figure_12(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
-    let title = "Seconds for 1,000,000 records with random keys, over FAST";
+    let title = "Seconds for all records with random keys, over FAST";
     let mut experiment = begun("figure12", title);
     let sides = of.sides(LOG_BLOCKS);
     for (phase, seconds, printed) in PHASES {
