@@ -18,6 +18,12 @@ const BUFFER_RATIOS: [u32; 3] = [0, 50, 100];
 /// Log blocks of the FTL, which the paper does not give.
 pub const LOG_BLOCKS: u32 = 16;
 
+/// Log blocks in Figure 2, in blocks of a full run.
+const FIGURE_2_LOG_BLOCKS: [u32; 2] = [LOG_BLOCKS, 100];
+
+/// Our bounds of programs and erases an insert, by buffer blocks, with rs = 0 and all improvements.
+const BOUNDS: [(u32, f64, f64); 2] = [(192, 2.05, 0.032), (64, 4.1, 0.065)];
+
 /// WPCB with so many buffer blocks, in blocks of a full run.
 pub fn figure_10(of: &Experiments, per_cent: u32, buffer: u32, printed: bool) -> Case {
     let fast = Below::fast(of.scale.blocks(LOG_BLOCKS));
@@ -42,6 +48,9 @@ pub fn cases(of: &Experiments) -> Vec<Case> {
             cases.extend([true, false].map(|printed| figure_10(of, per_cent, buffer, printed)));
         }
     }
+    for log_blocks in FIGURE_2_LOG_BLOCKS {
+        cases.extend([0, 100].map(|per_cent| figure_2_case(of, log_blocks, per_cent)));
+    }
     cases
 }
 
@@ -56,26 +65,32 @@ fn table_1() -> Experiment {
     )
 }
 
+/// The B-tree with so many log blocks of a full run, and this ratio *rs* in per cent.
+fn figure_2_case(of: &Experiments, log_blocks: u32, per_cent: u32) -> Case {
+    let [btree, ..] = of.sides(log_blocks);
+    Case { growth: of.inserts(btree.system, per_cent), below: btree.below }
+}
+
 fn figure_2(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
     let title = "Page programs of inserts into a B-tree over FAST, random by ascending keys";
     let mut experiment = Experiment::of("figure2", title, Vec::new());
-    let [btree, ..] = of.sides(LOG_BLOCKS);
-    let cost = |per_cent| {
-        let case = Case { growth: of.inserts(btree.system, per_cent), below: btree.below };
-        Ok::<_, LabError>(runs.costs(&case)?.inserts)
-    };
-    let (random, ascending) = (cost(0)?, cost(100)?);
-    let config = btree.below.name();
-    let ratio = |of: fn(&Cost) -> u64| of(&random) as f64 / of(&ascending).max(1) as f64;
-    let writes = ratio(|cost| cost.programs);
-    experiment.rows = vec![
-        Row::beside(btree.system, &config, "programs", 4.0, writes, "ratio"),
-        Row::beside(btree.system, &config, "erases", 1.0, ratio(|cost| cost.erases), "ratio"),
-    ];
-    experiment.orderings.push((
-        "random keys cost about four times the programs".into(),
-        (3.5..=4.5).contains(&writes),
-    ));
+    for log_blocks in FIGURE_2_LOG_BLOCKS {
+        let [random, ascending] = [0, 100].map(|per_cent| figure_2_case(of, log_blocks, per_cent));
+        let config = random.below.name();
+        let (random, ascending) = (runs.costs(&random)?.inserts, runs.costs(&ascending)?.inserts);
+        let ratio = |of: fn(&Cost) -> u64| of(&random) as f64 / of(&ascending).max(1) as f64;
+        let (writes, erases) = (ratio(|cost| cost.programs), ratio(|cost| cost.erases));
+        experiment.rows.extend([
+            Row::beside("btree", &config, "programs", 4.0, writes, "ratio"),
+            Row::beside("btree", &config, "erases", 1.0, erases, "ratio"),
+        ]);
+        if log_blocks == LOG_BLOCKS {
+            experiment.orderings.push((
+                "random keys cost about four times the programs".into(),
+                (3.5..=4.5).contains(&writes),
+            ));
+        }
+    }
     Ok(experiment)
 }
 
@@ -114,6 +129,17 @@ fn figure_10_of(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
                 name: format!("rs {}, {name}", f64::from(per_cent) / 100.0),
                 points,
             });
+        }
+    }
+    if !of.scale.quick {
+        for (buffer, programs, erases) in BOUNDS {
+            let cost = runs.costs(&figure_10(of, 0, buffer, false))?.inserts;
+            let holds = cost.each(cost.programs) <= programs && cost.each(cost.erases) <= erases;
+            let claim = format!(
+                "rs 0, improved, C={buffer}: at most {programs} programs and {erases} erases an \
+                 insert, a bound of ours"
+            );
+            experiment.orderings.push((claim, holds));
         }
     }
     let figure = lines("figure10", title, "buffer blocks C", "erases an insert", series);
