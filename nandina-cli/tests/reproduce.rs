@@ -341,7 +341,9 @@ fn figures_of_several_seeds_are_means() {
     let object = json(&["reproduce", "tnc", "--quick", "--json", "--seed", "3", "--seeds", "2"]);
     assert_eq!((&object["seed"], &object["seeds"]), (&3.into(), &2.into()));
     assert!(object["experiments"].as_array().unwrap().len() > 3);
-    assert!(mistake(&["reproduce", "tnc", "--seeds", "0"]).contains("0 is not in 1..=100"));
+    let none = nandina(&["reproduce", "tnc", "--seeds", "0"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(String::from_utf8(none.stderr).unwrap().contains("0 is not in 1..=100"));
 }
 
 #[test]
