@@ -288,7 +288,8 @@ fn reproduce_runs_wpcb_with_a_word_on_every_claim() {
         let of = said.iter().filter(|text| text.starts_with(&format!("C{claim}:")));
         assert_eq!(of.count(), 1, "C{claim}");
     }
-    for figure in ["figure9", "figure10", "figure11-erases", "log-blocks"] {
+    let drawn = ["figure2", "figure9", "figure10", "figure11-erases", "figure12", "log-blocks"];
+    for figure in drawn.into_iter().chain(["figure13", "figure14", "figure15"]) {
         for kind in ["svg", "png"] {
             let path = folder.path().join(format!("wpcb-{figure}.{kind}"));
             let bytes = std::fs::read(&path).unwrap();

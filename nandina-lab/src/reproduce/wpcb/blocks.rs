@@ -3,10 +3,10 @@
 use super::below::Below;
 use super::counts::LOG_BLOCKS;
 use super::runs::{Case, Runs};
-use super::{Experiment, Experiments, begun, lines};
+use super::{Experiment, Experiments, bars, begun, lines};
 use crate::LabError;
 use crate::reproduce::Row;
-use crate::reproduce::figure::Series;
+use crate::reproduce::figure::{Bar, Series};
 
 /// The figures by *rs* in per cent, and the sizes by the B-tree's that the paper prints.
 const FIGURES: [(&str, &str, u32, Option<f64>); 3] = [
@@ -69,8 +69,8 @@ pub fn experiments(of: &Experiments, runs: &Runs) -> Result<Vec<Experiment>, Lab
     for (id, title, per_cent, printed) in FIGURES {
         let mut experiment = begun(id, title);
         let cases = tree(of, per_cent);
-        let mut found = Vec::new();
-        for case in &cases {
+        let (mut found, mut drawn) = (Vec::new(), Vec::new());
+        for (side, case) in of.sides(LOG_BLOCKS).iter().zip(&cases) {
             let blocks = runs.grown(&case.growth)?.blocks;
             let used = runs.costs(case)?.buffered.last().copied().unwrap_or(0);
             let (system, config) = (case.growth.system, case.below.name());
@@ -78,6 +78,8 @@ pub fn experiments(of: &Experiments, runs: &Runs) -> Result<Vec<Experiment>, Lab
             experiment.rows.push(row("tree", f64::from(blocks)));
             experiment.rows.push(row("tree_and_buffer", f64::from(blocks + used)));
             found.push(f64::from(blocks + used));
+            let parts = [blocks, used].map(f64::from).into();
+            drawn.push(Bar { label: side.name.into(), parts });
         }
         let [btree, wpcb, _] = found[..] else { continue };
         if let Some(paper) = printed {
@@ -101,6 +103,7 @@ pub fn experiments(of: &Experiments, runs: &Runs) -> Result<Vec<Experiment>, Lab
             let blocks = f64::from(runs.grown(&case.growth)?.blocks);
             let config = rival.below.name();
             experiment.rows.push(Row::alone(rival.system, &config, "tree", blocks, "blocks"));
+            drawn.push(Bar { label: rival.name.into(), parts: vec![blocks, 0.0] });
             let claim = match (per_cent, rival.system) {
                 (100, "dipl-ftl" | "mu-star" | "btree-merging") => {
                     let half = (0.4..0.6).contains(&(wpcb / blocks));
@@ -120,6 +123,8 @@ pub fn experiments(of: &Experiments, runs: &Runs) -> Result<Vec<Experiment>, Lab
             };
             experiment.orderings.push(claim);
         }
+        let figure = bars(id, title, "tree", "blocks", &["tree", "buffer"], drawn);
+        experiment.figures.push(figure);
         sizes.push(wpcb);
         experiments.push(experiment);
     }

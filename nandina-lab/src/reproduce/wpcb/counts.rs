@@ -4,10 +4,10 @@ use super::below::Below;
 use super::cost::Cost;
 use super::rivals::Rival;
 use super::runs::{Case, Runs};
-use super::{Experiment, Experiments, begun, lines};
+use super::{Experiment, Experiments, bars, begun, lines};
 use crate::LabError;
 use crate::reproduce::Row;
-use crate::reproduce::figure::Series;
+use crate::reproduce::figure::{Bar, Series};
 
 /// Values of *C* in Figure 10.
 pub const BUFFERS: [u32; 6] = [16, 32, 64, 128, 160, 192];
@@ -74,10 +74,15 @@ fn figure_2_case(of: &Experiments, log_blocks: u32, per_cent: u32) -> Case {
 fn figure_2(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
     let title = "Page programs of inserts into a B-tree over FAST, random by ascending keys";
     let mut experiment = Experiment::of("figure2", title, Vec::new());
+    let mut drawn = Vec::new();
     for log_blocks in FIGURE_2_LOG_BLOCKS {
         let [random, ascending] = [0, 100].map(|per_cent| figure_2_case(of, log_blocks, per_cent));
         let config = random.below.name();
         let (random, ascending) = (runs.costs(&random)?.inserts, runs.costs(&ascending)?.inserts);
+        for (keys, cost) in [("random", &random), ("ascending", &ascending)] {
+            let label = format!("{keys} keys, {config}");
+            drawn.push(Bar { label, parts: vec![cost.each(cost.programs)] });
+        }
         let ratio = |of: fn(&Cost) -> u64| of(&random) as f64 / of(&ascending).max(1) as f64;
         let (writes, erases) = (ratio(|cost| cost.programs), ratio(|cost| cost.erases));
         experiment.rows.extend([
@@ -91,6 +96,8 @@ fn figure_2(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
             ));
         }
     }
+    let (title, y) = ("Page programs of inserts into a B-tree over FAST", "programs an insert");
+    experiment.figures.push(bars("figure2", title, "order of the keys", y, &["programs"], drawn));
     Ok(experiment)
 }
 

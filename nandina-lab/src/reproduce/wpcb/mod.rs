@@ -31,7 +31,7 @@ mod table2;
 mod times;
 mod tree;
 
-use super::figure::{Content, Figure, Series};
+use super::figure::{Bar, Content, Figure, Series};
 use super::{Experiment, Reproduction};
 use crate::LabError;
 use crate::reproduce::seeds::mean_of_middle;
@@ -265,6 +265,13 @@ fn reduction(of: f64, than: f64) -> f64 {
 /// A figure of lines. Its horizontal axis is logarithmic if it has log blocks.
 fn lines(id: &str, title: &str, x: &str, y: &str, series: Vec<Series>) -> Figure {
     let content = Content::Lines { logarithmic: x == LOG_BLOCKS, series };
+    Figure { id: format!("wpcb-{id}"), title: title.into(), x: x.into(), y: y.into(), content }
+}
+
+/// A figure of bars, each of the named parts.
+fn bars(id: &str, title: &str, x: &str, y: &str, parts: &[&str], bars: Vec<Bar>) -> Figure {
+    let parts = parts.iter().map(|part| (*part).to_string()).collect();
+    let content = Content::Bars { parts, bars };
     Figure { id: format!("wpcb-{id}"), title: title.into(), x: x.into(), y: y.into(), content }
 }
 

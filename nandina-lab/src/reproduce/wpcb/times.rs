@@ -7,16 +7,20 @@ use super::cost::Costs;
 use super::counts::LOG_BLOCKS;
 use super::growth::Growth;
 use super::runs::{Case, Runs};
-use super::{Experiment, Experiments, begun, lines, reduction};
+use super::{Experiment, Experiments, Side, bars, begun, lines, reduction};
 use crate::LabError;
 use crate::reproduce::Row;
-use crate::reproduce::figure::Series;
+use crate::reproduce::figure::{Bar, Series};
 
 /// What creation is said to take less than dIPL, μ*-tree and B-tree, in per cent (section 6.3).
 const REDUCTIONS: [f64; 3] = [38.7, 50.9, 67.2];
 
 fn whole_life(of: &Experiments, system: &'static str) -> Growth {
     Growth { then_removes: true, ..of.inserts(system, 0) }
+}
+
+fn whole_life_of(of: &Experiments, side: Side) -> Case {
+    Case { growth: whole_life(of, side.system), below: side.below }
 }
 
 /// What is compared at each number of log blocks, and the name of each in the drawing.
@@ -63,9 +67,7 @@ fn page_map(of: &Experiments) -> Case {
 
 /// The cases of these experiments.
 pub fn cases(of: &Experiments) -> Vec<Case> {
-    let lives = of
-        .sides(LOG_BLOCKS)
-        .map(|side| Case { growth: whole_life(of, side.system), below: side.below });
+    let lives = of.sides(LOG_BLOCKS).map(|side| whole_life_of(of, side));
     let sweep = of.scale.log_blocks.iter().flat_map(|&log_blocks| compared(of, log_blocks));
     let rivals = of.rival_cases(0).map(|(_, case)| case);
     lives.into_iter().chain(rivals).chain(sweep).chain([page_map(of)]).collect()
@@ -98,11 +100,20 @@ fn figure_12(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
     let title = "Seconds for all records with random keys, over FAST";
     let mut experiment = begun("figure12", title);
     let sides = of.sides(LOG_BLOCKS);
+    let drawn = sides.map(|side| (side.name, whole_life_of(of, side)));
+    let drawn = drawn.into_iter().chain(of.rival_cases(0).map(|(side, case)| (side.name, case)));
+    let drawn = drawn.map(|(name, case)| {
+        let costs = runs.costs(&case)?;
+        let parts = PHASES.iter().map(|(_, seconds, _)| seconds(costs)).collect();
+        Ok(Bar { label: name.into(), parts })
+    });
+    let drawn = drawn.collect::<Result<Vec<_>, LabError>>()?;
+    let phases = PHASES.map(|(phase, ..)| phase);
+    experiment.figures.push(bars("figure12", title, "tree", "seconds", &phases, drawn));
     for (phase, seconds, printed) in PHASES {
         let mut found = Vec::new();
         for side in sides {
-            let case = Case { growth: whole_life(of, side.system), below: side.below };
-            let seconds = seconds(runs.costs(&case)?);
+            let seconds = seconds(runs.costs(&whole_life_of(of, side))?);
             let config = side.below.name();
             experiment.rows.push(Row::alone(side.system, &config, phase, seconds, "s"));
             found.push((side, seconds));
