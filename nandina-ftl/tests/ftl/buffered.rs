@@ -19,6 +19,7 @@ use crate::cutting::{
 use crate::host::{Change, Device, Host, Memory, Outcome, expect_sound};
 use crate::numbers::Numbers;
 use crate::whole_pages::whole_pages;
+use crate::zipf::Zipf;
 use crate::{CHIP, FAILING, Share, is_full, seeds};
 
 /// The buffer with all improvements, whatever the sizes.
@@ -465,4 +466,26 @@ fn the_smallest_geometry_with_one_buffer_block_loses_nothing() {
         assert!(memory.conversions > 0);
     }
     assert!(cuts > 20, "{cuts} cuts");
+}
+
+/// The bound is that of the whole project for wear. Buffer blocks are among the blocks.
+#[test]
+fn skewed_writes_wear_all_blocks_evenly_behind_a_buffer() {
+    let profile = with_more(CHIP, MORE);
+    for buffer in BUFFERS {
+        let (mut chip, mut numbers) = (Chip::new(profile), Numbers(1));
+        let mut memory = Memory::behind(buffer, false, &profile, "page");
+        let pages = memory.logical_pages;
+        let law = Zipf::new(pages);
+        memory
+            .with(&mut chip, true, |ftl| {
+                let bytes = vec![0; ftl.page_bytes()];
+                (0..200 * pages).try_for_each(|_| ftl.write(law.draw(&mut numbers), &bytes))
+            })
+            .unwrap();
+        let wear = chip.wear();
+        println!("{buffer:?}, {pages} pages: {wear:?}");
+        assert!(wear.mean > 100.0, "{buffer:?}: {wear:?}");
+        assert!(f64::from(wear.most) <= 1.2 * wear.mean, "{buffer:?}: {wear:?}");
+    }
 }

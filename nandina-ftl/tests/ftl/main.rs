@@ -32,6 +32,8 @@ mod volatile;
 #[path = "../whole_pages/mod.rs"]
 mod whole_pages;
 mod worst;
+#[path = "../zipf/mod.rs"]
+mod zipf;
 
 use chips::{CHIP, FAILING, Share, is_full, seeds};
 

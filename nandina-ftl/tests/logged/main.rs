@@ -18,6 +18,8 @@ mod numbers;
 #[path = "../skewed/mod.rs"]
 mod skewed;
 mod worst;
+#[path = "../zipf/mod.rs"]
+mod zipf;
 
 use chips::{Share, is_full, seeds};
 use kinds::{CHIPS, FAILING, SCHEMES};

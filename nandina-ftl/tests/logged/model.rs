@@ -9,6 +9,7 @@ use nandina_sim::{Chip, Faults};
 
 use crate::host::{Change, Host, Memory, expect_sound};
 use crate::numbers::Numbers;
+use crate::zipf::Zipf;
 use crate::{CHIPS, FAILING, SCHEMES};
 
 #[test]
@@ -119,6 +120,30 @@ fn blocks_wear_alike() {
         done.unwrap();
         let counts = nandina_lab::wear::Spread::of(&chip);
         assert!(counts.most < 2 * counts.mean as u32 + 20, "{scheme:?}: {counts:?}");
+    }
+}
+
+/// The bound is that of the whole project for wear. Each write makes the whole page new.
+#[test]
+fn skewed_writes_wear_all_blocks_evenly() {
+    let profile = CHIPS[0];
+    for scheme in SCHEMES {
+        let (mut chip, mut numbers) = (Chip::new(profile), Numbers(1));
+        let mut memory = Memory::new(&profile, scheme);
+        let pages = memory.logical_pages;
+        let law = Zipf::new(pages);
+        memory
+            .with(&mut chip, true, |ftl| {
+                (0..200 * pages).try_for_each(|round| {
+                    let page = round.to_le_bytes().into_iter().cycle().take(ftl.page_bytes());
+                    ftl.write(law.draw(&mut numbers), &page.collect::<Vec<u8>>())
+                })
+            })
+            .unwrap();
+        let wear = chip.wear();
+        println!("{scheme:?}, {pages} pages: {wear:?}");
+        assert!(wear.mean > 100.0, "{scheme:?}: {wear:?}");
+        assert!(f64::from(wear.most) <= 1.2 * wear.mean, "{scheme:?}: {wear:?}");
     }
 }
 
