@@ -51,7 +51,13 @@ fn chip_operations_below_an_ftl_are_as_pinned() {
     let mut table = String::new();
     let names =
         ["ftl:page", "ftl:compact", "ftl:block", "ftl:bast", "ftl:fast", "ftl:ipl", "ftl:dipl"];
-    let buffered = ["ftl:page with 3 buffer blocks", "ftl:page with 3 buffer blocks as printed"];
+    let buffered = [
+        "ftl:page with 3 buffer blocks",
+        "ftl:page with 3 buffer blocks as printed",
+        "ftl:fast with 2 buffer blocks",
+        "ftl:block with 2 buffer blocks",
+        "ftl:bast with 2 buffer blocks",
+    ];
     for name in names.into_iter().chain(buffered) {
         // Behind a buffer the chip is too small for vm.
         let systems = ["btree", "wpcb", "vm"];
