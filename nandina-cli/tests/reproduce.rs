@@ -344,7 +344,7 @@ fn figures_of_several_seeds_are_means() {
     assert!(object["experiments"].as_array().unwrap().len() > 3);
     let none = nandina(&["reproduce", "tnc", "--seeds", "0"]);
     assert_eq!(none.status.code(), Some(2));
-    assert!(String::from_utf8(none.stderr).unwrap().contains("0 is not in 1..=100"));
+    assert!(String::from_utf8(none.stderr).unwrap().contains("0 is not in 1 to 100"));
 }
 
 #[test]
