@@ -23,19 +23,40 @@ const WIDE: Profile =
 
 /// A chip that a test changes while an FTL has it.
 ///
-/// One program fails where that is wanted, and its block from then on.
+/// One program fails where that is wanted, and its block from then on. One page may be faint.
 struct Shared<'c> {
     chip: &'c RefCell<Chip>,
     fails: Option<&'c Cell<bool>>,
+    faint: Option<Faint>,
+}
+
+/// A page that can be read some times, then cannot some times, and then can again.
+struct Faint {
+    page: PageNumber,
+    reads: u32,
+    failures: u32,
+}
+
+impl Faint {
+    /// Whether this read fails.
+    fn fails(&mut self) -> bool {
+        if self.reads > 0 {
+            self.reads -= 1;
+            return false;
+        }
+        let fails = self.failures > 0;
+        self.failures -= u32::from(fails);
+        fails
+    }
 }
 
 impl<'c> Shared<'c> {
     fn whole(chip: &'c RefCell<Chip>) -> Self {
-        Self { chip, fails: None }
+        Self { chip, fails: None, faint: None }
     }
 
     fn failing(chip: &'c RefCell<Chip>, fails: &'c Cell<bool>) -> Self {
-        Self { chip, fails: Some(fails) }
+        Self { chip, fails: Some(fails), faint: None }
     }
 }
 
@@ -56,7 +77,12 @@ impl Flash for Shared<'_> {
         main: &mut [u8],
         spare: &mut [u8],
     ) -> Result<Reading, ChipError> {
-        self.chip.borrow_mut().read(page, main, spare)
+        let reading = self.chip.borrow_mut().read(page, main, spare)?;
+        let faint = self.faint.as_mut().filter(|faint| faint.page == page);
+        if faint.is_some_and(Faint::fails) {
+            main[9] ^= 0x55;
+        }
+        Ok(reading)
     }
 
     fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
@@ -131,6 +157,25 @@ pub fn fade_before_the_first_change() {
         let mut page = [0; 512];
         assert!(ftl.read(at, &mut page).unwrap());
         assert_eq!(page, [1 + u8::from(at == 2); 512], "page {at}");
+    }
+}
+
+/// A mount reads a page that was trimmed, and cannot read it a second time to see how old it is.
+pub fn trimmed_page_that_comes_and_goes() {
+    let logical = hybrid::logical_pages_max(&CHIP.geometry, &CHIP.capabilities, &Block);
+    let mut ram = vec![0; hybrid::ram_needed(&CHIP.geometry, &CHIP.capabilities, &Block, logical)];
+    let chip = RefCell::new(Chip::new(CHIP));
+    let mut ftl = Hybrid::format(Shared::whole(&chip), Block, logical, &mut ram).unwrap();
+    (0..8).for_each(|at| ftl.write(at, &[1; 512]).unwrap());
+    ftl.trim(5, 1).unwrap();
+    let page = pages(&chip, |header| header.records == 5)[0];
+    let faint = Some(Faint { page, reads: 1, failures: 24 });
+    let mut ftl =
+        Hybrid::open(Shared { faint, ..Shared::whole(&chip) }, Block, logical, &mut ram).unwrap();
+    for at in 0..8 {
+        let mut page = [0; 512];
+        assert_eq!(ftl.read(at, &mut page).unwrap(), at != 5, "page {at}");
+        assert_eq!(page, [if at == 5 { 0xFF } else { 1 }; 512], "page {at}");
     }
 }
 

@@ -167,6 +167,7 @@ fn one_in() -> u64 {
 #[test]
 fn every_rare_branch_is_reached() {
     directed::fade_before_the_first_change();
+    directed::trimmed_page_that_comes_and_goes();
     directed::fade_in_a_buffer_block();
     directed::fade_a_directory();
     directed::fill_the_lists_of_trims();
