@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use nandina::flash::profile;
 use nandina_lab::LabError;
 use nandina_lab::replay::{Entry, MAPPINGS, PAPER};
-use nandina_lab::systems::SYSTEMS;
+use nandina_lab::systems::{Listed, listed};
 use serde_json::json;
 
 use crate::arguments::{Arguments, Command};
@@ -37,12 +37,12 @@ fn list(json: bool, object: serde_json::Value, table: String) -> Result<(), LabE
 }
 
 fn systems_json() -> serde_json::Value {
-    SYSTEMS
+    listed()
         .iter()
-        .map(|system| {
+        .map(|Listed { key, system, stands_on, is_of_list }| {
             json!({
-                "key": system.key, "name": system.name, "summary": system.summary,
-                "source": system.source,
+                "key": key, "name": system.name, "summary": system.summary,
+                "source": system.source, "stands_on": stands_on, "of_list": is_of_list,
                 "needs": {
                     "programs_per_page": system.needs.programs_per_page,
                     "rewrite": system.needs.rewrite,

@@ -7,7 +7,7 @@ use nandina::flash::profile::PROFILES;
 use nandina_lab::compare::Comparison;
 use nandina_lab::replay::{MAPPINGS, PAPER};
 use nandina_lab::run::SystemCost;
-use nandina_lab::systems::SYSTEMS;
+use nandina_lab::systems::{Listed, listed};
 
 /// An empty table whose first columns are text and whose others are figures.
 pub fn table(header: &[&str], text_columns: usize) -> Table {
@@ -32,9 +32,10 @@ fn or_dash(count: Option<impl ToString>) -> String {
 }
 
 pub fn systems() -> String {
-    let mut table = table(&["system", "name", "how a changed node reaches flash", "source"], 4);
-    for system in SYSTEMS {
-        table.add_row([system.key, system.name, system.summary, system.source]);
+    let header = ["system", "name", "stands on", "how a changed node reaches flash", "source"];
+    let mut table = table(&header, 5);
+    for Listed { key, system, stands_on, .. } in listed() {
+        table.add_row([key, system.name, &stands_on, system.summary, system.source]);
     }
     table.to_string()
 }

@@ -70,7 +70,7 @@ fn state(path: &Path) -> (Vec<u8>, std::time::SystemTime) {
 
 fn systems(folder: &Folder) -> Vec<String> {
     let listed = folder.json(0, "systems");
-    let keys = listed.as_array().unwrap().iter();
+    let keys = listed.as_array().unwrap().iter().filter(|system| system["of_list"] == true);
     let keys = keys.map(|system| system["key"].as_str().unwrap().to_string());
     // It needs a device that replaces a page as a whole or not at all: no chip of the list does.
     let refused = folder.mistake(

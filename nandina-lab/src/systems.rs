@@ -11,7 +11,7 @@ mod leaf_pairs;
 pub use leaf_pairs::LeafPairs;
 
 use nandina::System;
-use nandina::flash::Profile;
+use nandina::flash::{Profile, profile};
 use nandina::store::{
     BTree, Description, Mu, MuStar, Rosette, RosetteNor, Tnc, Visitor, Vm, VmOw, Wandering, Wpcb,
 };
@@ -47,6 +47,39 @@ pub fn is_own(system: &Description) -> bool {
 
 /// The B-trees that the WPCB-tree paper names by the FTL below them: their names, and the FTLs.
 const STACKS: [(&str, &str); 2] = [("ipl", "ftl:ipl"), ("dipl", "ftl:dipl")];
+
+/// A system that the program takes by name.
+pub struct Listed {
+    /// The name.
+    pub key: &'static str,
+    /// What it is: the system itself, or the one that runs on an FTL under this name.
+    pub system: &'static Description,
+    /// What it stands on, where nothing else is chosen.
+    pub stands_on: String,
+    /// Whether it is a system of this list itself, for every test and report.
+    pub is_of_list: bool,
+}
+
+/// Every system that can be named, with what it stands on: those of the list, BFTL and LA-tree, and
+/// the B-trees with an FTL of their own.
+pub fn listed() -> Vec<Listed> {
+    let own = |system: &'static Description, is_of_list| {
+        let stands_on = match usual_layer(system.key, &profile::SLC) {
+            Some(layer) => format!("{}, or another FTL", layer.name()),
+            None if system.needs.atomic_rewrite => "an FTL".into(),
+            None if system.needs.rewrite => "an FTL or a card".into(),
+            None => "the chip".into(),
+        };
+        Listed { key: system.key, system, stands_on, is_of_list }
+    };
+    let stacked = |&(key, layer): &(&'static str, &str)| {
+        let btree = SYSTEMS.iter().find(|system| system.key == <BTree as System>::DESCRIPTION.key);
+        btree.map(|system| Listed { key, system, stands_on: layer.into(), is_of_list: false })
+    };
+    let list = SYSTEMS.iter().map(|system| own(system, true));
+    let rivals = rivals::SYSTEMS.iter().map(|system| own(system, false));
+    list.chain(rivals).chain(STACKS.iter().filter_map(stacked)).collect()
+}
 
 /// The system of this name, and the FTL on which it is that: `btree` on an FTL of its own.
 pub fn stack(name: &str) -> Option<(&'static str, Layer)> {
