@@ -17,8 +17,8 @@ pub fn device(key: &str) -> Result<Profile, LabError> {
 
 /// Returns the systems of these names, above each of `layers`; all of them if `keys` is empty.
 ///
-/// `ipl` and `dipl` are B-trees on an FTL of their own, and run on that one alone: if there are only
-/// these, a layer is refused.
+/// `ipl` and `dipl` are B-trees on an FTL of their own, and run on that one alone: if there are
+/// only these, a layer is refused.
 pub fn chosen(
     keys: &[String],
     layers: &[Option<Layer>],
@@ -130,8 +130,8 @@ impl HybridSettings {
 
 /// Returns what lies below the systems, by name; `none` is the chip itself.
 ///
-/// `settings` are for those of them that have what is set, and `over_provisioning` for all. Settings
-/// that none of them has are refused.
+/// `settings` are for those of them that have what is set, and `over_provisioning` for all.
+/// Settings that none of them has are refused.
 pub fn layers(
     names: &[String],
     settings: HybridSettings,
@@ -173,7 +173,8 @@ fn layers_named(
         if name == NO_LAYER {
             return Ok(None);
         }
-        let is_known = Layer::names().iter().any(|known| name.starts_with(known));
+        let below = name.split(' ').next().unwrap_or(name);
+        let is_known = Layer::names().iter().any(|known| known == below);
         let layer = Layer::named(name).map_err(|error| match is_known {
             true => error,
             false => LabError(format!("{error}, {NO_LAYER}")),

@@ -39,10 +39,10 @@ fn list(json: bool, object: serde_json::Value, table: String) -> Result<(), LabE
 fn systems_json() -> serde_json::Value {
     listed()
         .iter()
-        .map(|Listed { key, system, stands_on, is_of_list }| {
+        .map(|Listed { key, system, runs_on, is_of_list }| {
             json!({
                 "key": key, "name": system.name, "summary": system.summary,
-                "source": system.source, "stands_on": stands_on, "of_list": is_of_list,
+                "source": system.source, "runs_on": runs_on, "of_list": is_of_list,
                 "needs": {
                     "programs_per_page": system.needs.programs_per_page,
                     "rewrite": system.needs.rewrite,

@@ -26,8 +26,8 @@ pub struct Arguments {
     /// Chip; `nandina devices` lists them
     #[arg(long, default_value = "mlc")]
     device: String,
-    /// Systems to plan, separated by commas; bftl and la are no systems of the default; ipl or dipl,
-    /// alone, is btree over ftl:ipl or ftl:dipl [default: all]
+    /// Systems to plan, separated by commas; bftl and la are no systems of the default; ipl or
+    /// dipl, alone, is btree over ftl:ipl or ftl:dipl [default: all]
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
     /// Blocks of the chip that the index has, 1 to 1,048,576 [default: all of the profile]
@@ -50,8 +50,8 @@ pub struct Arguments {
     #[command(flatten)]
     settings: Settings,
     /// FTL between the systems and the chip: ftl:page and the other mappings, ftl:block, ftl:bast,
-    /// ftl:fast, ftl:ipl, ftl:dipl. For systems that replace pages in place [default: none; for wpcb
-    /// alone ftl:fast with a transit buffer of up to 128 blocks]
+    /// ftl:fast, ftl:ipl, ftl:dipl. For systems that replace pages in place [default: none; for
+    /// wpcb alone ftl:fast with a transit buffer of up to 128 blocks]
     #[arg(long, value_name = "LAYER")]
     over: Option<String>,
     #[command(flatten)]
@@ -106,7 +106,7 @@ pub fn run(arguments: &Arguments) -> Result<(), LabError> {
 
 /// The systems that were chosen, and the FTL below them, if one was.
 ///
-/// `ipl` and `dipl` stand on an FTL of their own, and `wpcb` alone on the one that it usually has.
+/// `ipl` and `dipl` run on an FTL of their own, and `wpcb` alone on the one that it usually has.
 fn chosen(
     arguments: &Arguments,
     profile: &Profile,

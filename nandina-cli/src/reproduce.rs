@@ -24,9 +24,9 @@ pub struct Reproduce {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Repeat everything with so many seeds, 1 to 100, the given one and those after it: each figure is
-    /// the mean, of three and more without the lowest and the highest [default: 1; Figure 11 of wpcb
-    /// then has five]
+    /// Repeat everything with so many seeds, 1 to 100, the given one and those after it: each
+    /// figure is the mean, of three and more without the lowest and the highest [default: 1; Figure
+    /// 11 of wpcb then has five]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub seeds: Option<u64>,
     /// Folder for drawings of the figures, each as SVG and PNG; it is created if it does not exist

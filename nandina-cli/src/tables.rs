@@ -32,10 +32,10 @@ fn or_dash(count: Option<impl ToString>) -> String {
 }
 
 pub fn systems() -> String {
-    let header = ["system", "name", "stands on", "how a changed node reaches flash", "source"];
+    let header = ["system", "name", "runs on", "how a changed node reaches flash", "source"];
     let mut table = table(&header, 5);
-    for Listed { key, system, stands_on, .. } in listed() {
-        table.add_row([key, system.name, &stands_on, system.summary, system.source]);
+    for Listed { key, system, runs_on, .. } in listed() {
+        table.add_row([key, system.name, &runs_on, system.summary, system.source]);
     }
     table.to_string()
 }

@@ -40,8 +40,8 @@ pub struct Arguments {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Changes and lookups of each system in a swarm, 1 to 10,000,000,000, in whole episodes of about
-    /// 2,000 [default: 200,000]
+    /// Changes and lookups of each system in a swarm, 1 to 10,000,000,000, in whole episodes of
+    /// about 2,000 [default: 200,000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]
     operations: Option<u64>,
     /// A larger run, higher trees and more collections for the modes that cut at every operation;

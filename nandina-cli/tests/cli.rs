@@ -64,11 +64,11 @@ fn lists_name_every_system_and_device() {
     let text = String::from_utf8(nandina(&["systems"]).stdout).unwrap();
     assert!(text.contains("wandering") && text.contains("mu") && text.contains("section 3"));
     let systems = json(&["systems", "--json"]);
-    let stands_on = |key: &str| {
+    let runs_on = |key: &str| {
         let found = systems.as_array().unwrap().iter().find(|system| system["key"] == key);
-        found.unwrap()["stands_on"].as_str().unwrap().to_owned()
+        found.unwrap()["runs_on"].as_str().unwrap().to_owned()
     };
-    let found = ["mu", "btree", "wpcb", "bftl", "dipl"].map(stands_on);
+    let found = ["mu", "btree", "wpcb", "bftl", "dipl"].map(runs_on);
     let wpcb = "ftl:fast with 64 buffer blocks, or another FTL";
     assert_eq!(found, ["the chip", "an FTL or a card", wpcb, "an FTL", "ftl:dipl"]);
     let devices = json(&["devices", "--json"]);

@@ -11,8 +11,8 @@
 //! Wear levelling is a part of the counts, unless a line says "unlevelled". With fewer buffer blocks
 //! than logical blocks, as printed, buffer blocks are erased so often that data blocks are moved for
 //! it. With "ascending" keys a B-tree halves its full leaves, and behind a buffer they stay full, as
-//! in the WPCB-tree. "Part of a device" is a smaller tree on a large device, as `Buffer::improved` sizes it;
-//! "continued" is FAST with a sequential log block only where pages follow one another.
+//! in the WPCB-tree. "Part of a device" is a smaller tree on a large device, as `Buffer::improved`
+//! sizes it; "continued" is FAST with a sequential log block only where pages follow one another.
 
 use std::collections::HashSet;
 

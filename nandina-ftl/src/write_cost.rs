@@ -1,7 +1,7 @@
 //! The most that the write of a page costs, whichever FTL writes it.
 //!
-//! `hybrid/worst.rs`, `logged/worst.rs` and `ftl/worst.rs` say how much that is. Nothing here calls a
-//! chip.
+//! `hybrid/worst.rs`, `logged/worst.rs` and `ftl/worst.rs` say how much that is. Nothing here calls
+//! a chip.
 
 use nandina::Cost;
 

@@ -54,27 +54,29 @@ pub struct Listed {
     pub key: &'static str,
     /// What it is: the system itself, or the one that runs on an FTL under this name.
     pub system: &'static Description,
-    /// What it stands on, where nothing else is chosen.
-    pub stands_on: String,
+    /// What it runs on, where nothing else is chosen.
+    pub runs_on: String,
     /// Whether it is a system of this list itself, for every test and report.
     pub is_of_list: bool,
 }
 
-/// Every system that can be named, with what it stands on: those of the list, BFTL and LA-tree, and
-/// the B-trees with an FTL of their own.
+/// Every system that can be named, with what it runs on.
+///
+/// These are the systems of the list, BFTL and LA-tree, and the B-trees with an FTL of their own.
 pub fn listed() -> Vec<Listed> {
     let own = |system: &'static Description, is_of_list| {
-        let stands_on = match usual_layer(system.key, &profile::SLC) {
+        let runs_on = match usual_layer(system.key, &profile::SLC) {
             Some(layer) => format!("{}, or another FTL", layer.name()),
             None if system.needs.atomic_rewrite => "an FTL".into(),
             None if system.needs.rewrite => "an FTL or a card".into(),
             None => "the chip".into(),
         };
-        Listed { key: system.key, system, stands_on, is_of_list }
+        Listed { key: system.key, system, runs_on, is_of_list }
     };
-    let stacked = |&(key, layer): &(&'static str, &str)| {
-        let btree = SYSTEMS.iter().find(|system| system.key == <BTree as System>::DESCRIPTION.key);
-        btree.map(|system| Listed { key, system, stands_on: layer.into(), is_of_list: false })
+    let stacked = |&(key, _): &(&'static str, &str)| {
+        let (of, layer) = stack(key)?;
+        let system = SYSTEMS.iter().find(|system| system.key == of)?;
+        Some(Listed { key, system, runs_on: layer.name(), is_of_list: false })
     };
     let list = SYSTEMS.iter().map(|system| own(system, true));
     let rivals = rivals::SYSTEMS.iter().map(|system| own(system, false));

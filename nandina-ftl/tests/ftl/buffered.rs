@@ -16,10 +16,11 @@ use crate::cutting::{
     Subject, Within, cut_format, cut_in_a_row, cut_what_settles, cut_while_blocks_fail, fill,
     start, tear_last, unstable,
 };
+use crate::even_wear::{expect_even_wear, fills};
 use crate::host::{Change, Device, Host, Memory, Outcome, expect_sound};
 use crate::numbers::Numbers;
 use crate::whole_pages::whole_pages;
-use crate::zipf::Zipf;
+
 use crate::{CHIP, FAILING, Share, is_full, seeds};
 
 /// The buffer with all improvements, whatever the sizes.
@@ -473,19 +474,15 @@ fn the_smallest_geometry_with_one_buffer_block_loses_nothing() {
 fn skewed_writes_wear_all_blocks_evenly_behind_a_buffer() {
     let profile = with_more(CHIP, MORE);
     for buffer in BUFFERS {
-        let (mut chip, mut numbers) = (Chip::new(profile), Numbers(1));
+        let mut chip = Chip::new(profile);
         let mut memory = Memory::behind(buffer, false, &profile, "page");
         let pages = memory.logical_pages;
-        let law = Zipf::new(pages);
         memory
             .with(&mut chip, true, |ftl| {
                 let bytes = vec![0; ftl.page_bytes()];
-                (0..200 * pages).try_for_each(|_| ftl.write(law.draw(&mut numbers), &bytes))
+                fills(pages).try_for_each(|page| ftl.write(page, &bytes))
             })
             .unwrap();
-        let wear = chip.wear();
-        println!("{buffer:?}, {pages} pages: {wear:?}");
-        assert!(wear.mean > 100.0, "{buffer:?}: {wear:?}");
-        assert!(f64::from(wear.most) <= 1.2 * wear.mean, "{buffer:?}: {wear:?}");
+        expect_even_wear(&chip, &format!("{buffer:?}, {pages} pages"));
     }
 }

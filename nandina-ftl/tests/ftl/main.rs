@@ -12,6 +12,8 @@ mod cuts;
 mod cutting;
 mod demand;
 mod disk;
+#[path = "../even_wear/mod.rs"]
+mod even_wear;
 mod faults;
 mod host;
 mod hostile;

@@ -10,6 +10,8 @@ mod cuts;
 #[path = "../cutting/mod.rs"]
 mod cutting;
 mod disk;
+#[path = "../even_wear/mod.rs"]
+mod even_wear;
 mod faded;
 mod faults;
 mod host;

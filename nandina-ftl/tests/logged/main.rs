@@ -9,6 +9,8 @@ mod counts;
 mod cuts;
 #[path = "../cutting/mod.rs"]
 mod cutting;
+#[path = "../even_wear/mod.rs"]
+mod even_wear;
 mod faded;
 mod host;
 mod kinds;

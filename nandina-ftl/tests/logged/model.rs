@@ -7,9 +7,10 @@ use nandina_ftl::ftl::FtlError;
 use nandina_ftl::logged::{Logged, Scheme, logical_pages_max, ram_needed};
 use nandina_sim::{Chip, Faults};
 
+use crate::even_wear::{expect_even_wear, fills};
 use crate::host::{Change, Host, Memory, expect_sound};
 use crate::numbers::Numbers;
-use crate::zipf::Zipf;
+
 use crate::{CHIPS, FAILING, SCHEMES};
 
 #[test]
@@ -128,22 +129,18 @@ fn blocks_wear_alike() {
 fn skewed_writes_wear_all_blocks_evenly() {
     let profile = CHIPS[0];
     for scheme in SCHEMES {
-        let (mut chip, mut numbers) = (Chip::new(profile), Numbers(1));
+        let mut chip = Chip::new(profile);
         let mut memory = Memory::new(&profile, scheme);
         let pages = memory.logical_pages;
-        let law = Zipf::new(pages);
         memory
             .with(&mut chip, true, |ftl| {
-                (0..200 * pages).try_for_each(|round| {
+                (0u32..).zip(fills(pages)).try_for_each(|(round, logical)| {
                     let page = round.to_le_bytes().into_iter().cycle().take(ftl.page_bytes());
-                    ftl.write(law.draw(&mut numbers), &page.collect::<Vec<u8>>())
+                    ftl.write(logical, &page.collect::<Vec<u8>>())
                 })
             })
             .unwrap();
-        let wear = chip.wear();
-        println!("{scheme:?}, {pages} pages: {wear:?}");
-        assert!(wear.mean > 100.0, "{scheme:?}: {wear:?}");
-        assert!(f64::from(wear.most) <= 1.2 * wear.mean, "{scheme:?}: {wear:?}");
+        expect_even_wear(&chip, &format!("{scheme:?}, {pages} pages"));
     }
 }
 

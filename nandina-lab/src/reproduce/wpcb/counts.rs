@@ -77,7 +77,7 @@ fn figure_2(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
     let mut drawn = Vec::new();
     for log_blocks in FIGURE_2_LOG_BLOCKS {
         let [random, ascending] = [0, 100].map(|per_cent| figure_2_case(of, log_blocks, per_cent));
-        let config = random.below.name();
+        let (system, config) = (random.growth.system, random.below.name());
         let (random, ascending) = (runs.costs(&random)?.inserts, runs.costs(&ascending)?.inserts);
         for (keys, cost) in [("random", &random), ("ascending", &ascending)] {
             let label = format!("{keys} keys, {config}");
@@ -86,8 +86,8 @@ fn figure_2(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
         let ratio = |of: fn(&Cost) -> u64| of(&random) as f64 / of(&ascending).max(1) as f64;
         let (writes, erases) = (ratio(|cost| cost.programs), ratio(|cost| cost.erases));
         experiment.rows.extend([
-            Row::beside("btree", &config, "programs", 4.0, writes, "ratio"),
-            Row::beside("btree", &config, "erases", 1.0, erases, "ratio"),
+            Row::beside(system, &config, "programs", 4.0, writes, "ratio"),
+            Row::beside(system, &config, "erases", 1.0, erases, "ratio"),
         ]);
         if log_blocks == LOG_BLOCKS {
             experiment.orderings.push((
