@@ -3,12 +3,13 @@
 //! Pages of a block are programmed in order, each with a higher number than the one before. So of
 //! two pages of one block the one behind is newer, and a page that is newer than another one is
 //! newer than all pages before that one. A mount keeps the numbers that it has read for this, of a
-//! few blocks. It reads no page that these tell it enough of. Nothing is written.
+//! few blocks, and of a buffer block those of its first, a middle and its last page. It reads no page
+//! that these tell it enough of. Nothing is written.
 
 use core::cmp::Ordering;
 
 use nandina::Fault;
-use nandina::flash::{Flash, PageNumber};
+use nandina::flash::{BlockNumber, Flash, PageNumber};
 
 use super::Hybrid;
 use super::policy::Policy;
@@ -16,56 +17,95 @@ use super::policy::Policy;
 /// A page's sequence number, and where it is: a higher one is newer.
 pub(super) type Age = (u64, PageNumber);
 
-/// Blocks whose numbers are kept.
-const BLOCKS: usize = 8;
+/// Buffer blocks whose numbers are kept, and other blocks.
+const KEPT: [usize; 2] = [4, 6];
 
-/// The numbers of two pages of a block, if they were read: a low and a high one.
+/// The numbers of three pages of a block: a low one, the last one noted, a high one.
 #[derive(Clone, Copy)]
 struct Known {
     block: u32,
-    low: Option<Age>,
-    high: Option<Age>,
+    ages: [Age; 3],
+}
+
+/// The first page of a block that counts, one in the middle, and the last.
+#[derive(Clone, Copy)]
+pub(super) struct Ends {
+    first: Age,
+    middle: Age,
+    pub last: Age,
+}
+
+impl Ends {
+    /// Adds a page behind those that were noted, in the first half of its block or behind it.
+    pub fn with(ends: Option<Self>, age: Age, is_in_first_half: bool) -> Self {
+        let Self { first, middle, .. } =
+            ends.unwrap_or(Self { first: age, middle: age, last: age });
+        Self { first, middle: if is_in_first_half { age } else { middle }, last: age }
+    }
+}
+
+impl Known {
+    const NONE: Self = Self { block: u32::MAX, ages: [(0, PageNumber(0)); 3] };
 }
 
 /// The numbers that a scan has read to compare copies.
 pub(super) struct Ages {
-    known: [Known; BLOCKS],
-    /// The entry that the next block takes.
-    next: usize,
+    known: [Known; KEPT[0] + KEPT[1]],
+    /// The entries that the next buffer block and the next other block take.
+    next: [usize; 2],
 }
 
 impl Ages {
     pub const fn new() -> Self {
-        Self { known: [Known { block: u32::MAX, low: None, high: None }; BLOCKS], next: 0 }
+        Self { known: [Known::NONE; _], next: [0, KEPT[0]] }
     }
 
     /// Whether a page is newer than `rival`, a page of `block`; `None` if that is not known.
-    fn compare(&self, block: u32, age: Age, rival: PageNumber) -> Option<bool> {
-        let known = self.known.iter().find(|known| known.block == block)?;
-        let all = [known.low, known.high];
-        all.into_iter().flatten().find_map(|(sequence, at)| match at.cmp(&rival) {
+    fn compare(&self, block: BlockNumber, age: Age, rival: PageNumber) -> Option<bool> {
+        let known = self.known.iter().find(|known| known.block == block.0)?;
+        known.ages.into_iter().find_map(|(sequence, at)| match at.cmp(&rival) {
             Ordering::Equal => Some(age > (sequence, at)),
             Ordering::Greater => (age.0 > sequence).then_some(true),
             Ordering::Less => (age.0 < sequence).then_some(false),
         })
     }
 
+    /// Whether a page of `block` is newer than a sequence number; `None` if that is not known.
+    fn compare_number(&self, block: BlockNumber, page: PageNumber, than: u64) -> Option<bool> {
+        let known = self.known.iter().find(|known| known.block == block.0)?;
+        known.ages.into_iter().find_map(|(sequence, at)| match sequence > than {
+            true => (at <= page).then_some(true),
+            false => (at >= page).then_some(false),
+        })
+    }
+
+    /// Whether the number of a page of `block` is kept.
+    fn has(&self, block: BlockNumber, page: PageNumber) -> bool {
+        let mut known = self.known.iter().filter(|known| known.block == block.0);
+        known.any(|known| known.ages.iter().any(|age| age.1 == page))
+    }
+
+    /// Keeps the numbers of a buffer block.
+    pub fn keep_ends(&mut self, block: BlockNumber, ends: &Ends) {
+        for age in [ends.first, ends.last, ends.middle] {
+            self.keep(block, age, true);
+        }
+    }
+
     /// Keeps the number of a page of `block`.
-    fn keep(&mut self, block: u32, age: Age) {
-        let entry = self.known.iter().position(|known| known.block == block);
-        let entry = entry.unwrap_or_else(|| {
-            let entry = self.next;
-            self.next = (entry + 1) % BLOCKS;
-            self.known[entry] = Known { block, low: None, high: None };
-            entry
-        });
-        let known = &mut self.known[entry];
-        if known.low.is_none_or(|low| age < low) {
-            known.low = Some(age);
+    fn keep(&mut self, block: BlockNumber, age: Age, is_buffer: bool) {
+        if let Some(known) = self.known.iter_mut().find(|known| known.block == block.0) {
+            let [low, _, high] = known.ages;
+            known.ages = [low.min(age), age, high.max(age)];
+            return;
         }
-        if known.high.is_none_or(|high| age > high) {
-            known.high = Some(age);
-        }
+        let next = if is_buffer { &mut self.next[0] } else { &mut self.next[1] };
+        self.known[*next] = Known { block: block.0, ages: [age; 3] };
+        *next = match *next + 1 {
+            at if at == KEPT[0] => 0,
+            at if at == KEPT[0] + KEPT[1] => KEPT[0],
+            at => at,
+        };
     }
 }
 
@@ -86,7 +126,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         if block == self.media.block_of(age.1) {
             return Ok(rival < age.1);
         }
-        if let Some(is_newer) = ages.compare(block.0, age, rival) {
+        if let Some(is_newer) = ages.compare(block, age, rival) {
             return Ok(is_newer);
         }
         // A page of a buffer block is mostly newer than all pages of the block below it.
@@ -95,15 +135,34 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         let last = pages.rfind(is_valid).filter(|_| is_buffer && !self.is_buffer_block(block));
         if let Some(page) = last
             && page != rival
+            && !ages.has(block, page)
             && let Ok(header) = self.media.read(page, 1)?
         {
-            ages.keep(block.0, (header.sequence, page));
-            if let Some(is_newer) = ages.compare(block.0, age, rival) {
+            ages.keep(block, (header.sequence, page), false);
+            if let Some(is_newer) = ages.compare(block, age, rival) {
                 return Ok(is_newer);
             }
         }
         let Some(sequence) = self.sequence_of(rival)? else { return Ok(true) };
-        ages.keep(block.0, (sequence, rival));
+        ages.keep(block, (sequence, rival), self.is_buffer_block(block));
         Ok(age > (sequence, rival))
+    }
+
+    /// Whether a page is newer than a sequence number; `None` if it cannot be read.
+    ///
+    /// Cost: nothing if what was read before decides it; else a read.
+    pub(super) fn is_newer_than(
+        &mut self,
+        ages: &mut Ages,
+        than: u64,
+        page: PageNumber,
+    ) -> Result<Option<bool>, Fault<F::Error>> {
+        let block = self.media.block_of(page);
+        if let Some(is_newer) = ages.compare_number(block, page, than) {
+            return Ok(Some(is_newer));
+        }
+        let Some(sequence) = self.sequence_of(page)? else { return Ok(None) };
+        ages.keep(block, (sequence, page), self.is_buffer_block(block));
+        Ok(Some(sequence > than))
     }
 }

@@ -18,7 +18,7 @@ use nandina::log::LOST_MAX;
 use nandina::node::PageFault;
 use nandina::{Damage, Fault, covered};
 
-use super::ages::{Age, Ages};
+use super::ages::{Age, Ages, Ends};
 use super::label::{Cause, Kind};
 use super::maps::{NONE, Slot};
 use super::policy::Policy;
@@ -77,8 +77,9 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         self.media.find_bad_blocks()?;
         let identity = self.survey()?;
         let (mut limit, mut suspects, mut highest) = (NEVER, Suspects::default(), 0);
+        let mut ages = Ages::new();
         loop {
-            let newest = self.scan(identity, (limit, &suspects, false), &mut highest)?;
+            let newest = self.scan(identity, (limit, &suspects, false), &mut ages, &mut highest)?;
             let newest = newest.ok_or(FtlError::Blank)?;
             if let Some(first) = newest.begun {
                 covered!("hybrid: a full merge was cut");
@@ -102,11 +103,11 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             covered!("hybrid: a cut came while suspects were emptied");
             suspects = found;
         }
-        if !self.forget_trimmed()? {
+        if !self.forget_trimmed(&mut ages)? {
             covered!("hybrid: a trimmed page cannot be read any more");
             // Of a block whose erase was cut a page is read now and then: by the scan, not since.
             self.read_own(0)?;
-            self.scan(identity, (limit, &suspects, true), &mut highest)?;
+            self.scan(identity, (limit, &suspects, true), &mut ages, &mut highest)?;
         }
         self.suspects = suspects;
         self.settle_roles()?;
@@ -152,16 +153,17 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         &mut self,
         identity: u32,
         (limit, suspects, trims): (Age, &Suspects, bool),
+        ages: &mut Ages,
         highest: &mut u64,
     ) -> Result<Option<Newest>, FtlError<F::Error>> {
         self.forget_all();
-        let (mut newest, mut ages): (Option<Newest>, _) = (None, Ages::new());
+        let mut newest: Option<Newest> = None;
         for block in self.media.blocks.all() {
             if self.media.flash.is_bad(block).map_err(Fault::Device)? {
                 continue;
             }
             let (mut seen, mut role, mut blank) = (Seen::default(), Role::None, true);
-            let mut last: Option<PageNumber> = None;
+            let mut ends: Option<Ends> = None;
             // Whether pages are appended to the block, and how many in a row read as erased.
             let (mut is_appended, mut erased) = (false, 0);
             for place in 0..self.block_pages() {
@@ -202,7 +204,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                     self.take_own(age)?;
                     continue;
                 }
-                last = Some(page);
+                ends = Some(Ends::with(ends, age, place <= self.block_pages() / 2));
                 let faded = seen.next..place;
                 seen.note(sequence, place, cause);
                 is_appended = cause.is_buffer;
@@ -210,14 +212,14 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                     && !(trims && self.is_trimmed(logical, sequence))
                 {
                     let at = (block, place);
-                    role = self.take(&mut ages, (logical, cause), at, sequence, role)?;
+                    role = self.take(ages, (logical, cause), at, sequence, role)?;
                     if cause.is_buffer && !faded.is_empty() {
                         // The page behind them names the last of them.
                         covered!("hybrid: a page of a buffer block has faded");
                         let named = self.transit.summary.page_of(logical, cause.before);
                         if !(trims && self.is_trimmed(named, sequence)) {
                             let at = (block, place - 1);
-                            role = self.take(&mut ages, (named, cause), at, sequence, role)?;
+                            role = self.take(ages, (named, cause), at, sequence, role)?;
                         }
                         seen.is_doubtful |= faded.len() > 1;
                         if !self.media.blocks.is_bad(block) {
@@ -227,7 +229,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 }
             }
             if let Some(newest) = &mut newest
-                && Some(newest.age.1) == last
+                && ends.is_some_and(|ends| newest.age == ends.last)
                 && !seen.commits
             {
                 newest.begun = seen.first_copy;
@@ -242,6 +244,9 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 Role::Slot(at) => self.maps.slot(at).buffer.is_some(),
                 Role::None | Role::Data(_) => false,
             };
+            if let Some(ends) = ends.filter(|_| is_buffer) {
+                ages.keep_ends(block, &ends);
+            }
             // Only the last of them can be torn.
             if is_buffer && seen.unread > 1 && !self.media.blocks.is_bad(block) {
                 covered!("hybrid: the last pages of a buffer block have faded");

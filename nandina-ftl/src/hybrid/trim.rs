@@ -11,6 +11,7 @@ use nandina::flash::{Flash, PageNumber};
 use nandina::{Damage, Fault, covered};
 
 use super::Hybrid;
+use super::ages::Ages;
 use super::label::Kind;
 use super::policy::Policy;
 use super::size::SUSPECTS_BYTES;
@@ -126,7 +127,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// Forgets what the list of trims names and what is older than the trim.
     ///
     /// Returns `false` if the number of such a page could not be read.
-    pub(super) fn forget_trimmed(&mut self) -> Result<bool, FtlError<F::Error>> {
+    pub(super) fn forget_trimmed(&mut self, ages: &mut Ages) -> Result<bool, FtlError<F::Error>> {
         let Some(page) = self.own else { return Ok(true) };
         let mut all_known = true;
         self.read_own(0)?;
@@ -141,12 +142,12 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             }
             for logical in extent.start..extent.end() {
                 let Some(page) = self.find(logical) else { continue };
-                match self.sequence_of(page)? {
-                    Some(sequence) if sequence <= as_of => {
+                match self.is_newer_than(ages, as_of, page)? {
+                    Some(false) => {
                         covered!("hybrid: a mount trims a page again");
                         self.forget(logical);
                     }
-                    Some(_) => {}
+                    Some(true) => {}
                     None => all_known = false,
                 }
             }

@@ -13,7 +13,6 @@ use crate::{BUFFERED, CHIP};
 
 /// What the FTL itself reads is what a mount reads once the buffer blocks are erased.
 ///
-/// A page elsewhere that is older than the one in the buffer can take a comparison more.
 #[test]
 fn a_mount_reads_each_programmed_page_of_the_buffer_once() {
     let longer = Geometry { blocks: 40, pages_per_block: 32, ..CHIP.geometry };
@@ -46,8 +45,7 @@ fn a_mount_reads_each_programmed_page_of_the_buffer_once() {
             more.push(with - without - pages as i64);
         }
         println!("more than a read for each page: {more:?}");
-        assert!(more.iter().sum::<i64>() <= 0, "{more:?}");
-        assert!(more.iter().all(|&more| more <= 8), "{more:?}");
+        assert!(more.iter().all(|&more| more <= 0), "{more:?}");
     }
 }
 
