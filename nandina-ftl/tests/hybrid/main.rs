@@ -24,6 +24,7 @@ mod skewed;
 mod small;
 mod transit;
 mod transit_mounts;
+mod transit_wear;
 #[path = "../tree/mod.rs"]
 mod tree;
 mod unmarked;

@@ -1,6 +1,6 @@
 //! The transit layer: the paper's examples, what a mount leaves alone, its counts; and canaries.
 
-use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber, Profile};
+use nandina::flash::{BlockNumber, Geometry, PageNumber, Profile};
 use nandina::log::layout_of;
 use nandina::node::PageHeader;
 use nandina_ftl::ftl::FtlError;
@@ -407,31 +407,6 @@ fn each_improvement_lowers_what_it_is_for() {
     println!("{bare:?} without, {few:?} few, {newest:?}, {dropped:?}, {shared:?}");
     println!("{many:?} many, {completed:?} completed");
     assert!(time(many) < time(bare), "{many:?}, {bare:?}");
-}
-
-#[test]
-fn wear_levelling_is_a_part_of_what_few_buffer_blocks_cost() {
-    let over = Fast { log_blocks: 4, sequential: SequentialRule::FirstPage };
-    let [few, many] = [2, 8].map(|blocks| {
-        let policy = Transit { over, buffer: Buffer::as_printed(blocks) };
-        let [with, without] = [true, false].map(|levels| {
-            let mut chip = Chip::new(CHIP.with_blocks(40));
-            let (geometry, capabilities) = (chip.geometry(), chip.capabilities());
-            let most = logical_pages_max(&geometry, &capabilities, &policy);
-            let mut ram = vec![0; ram_needed(&geometry, &capabilities, &policy, most)];
-            let mut ftl = Hybrid::format(&mut chip, policy, most, &mut ram).unwrap();
-            ftl.set_wear_levelling(levels);
-            // All pages once, then those of eight logical blocks.
-            let mut numbers = Numbers(1);
-            (0..most).for_each(|page| ftl.write(page, &[0; 512]).unwrap());
-            (0..20_000).for_each(|_| ftl.write(numbers.below(64), &[0; 512]).unwrap());
-            ftl.statistics()
-        });
-        println!("{blocks} buffer blocks: with {with:?}, without {without:?}");
-        with.programmed as f64 / without.programmed as f64
-    });
-    // Few blocks are converted after a few pages, and their erases set off moves of cold data.
-    assert!(few > 1.02 && few - 1.0 > 1.5 * (many - 1.0), "{few}, {many}");
 }
 
 #[test]
