@@ -20,7 +20,7 @@ use nandina::{Fault, Options, Violation};
 
 use super::engine::{Leaf, Rival};
 use super::pages::{Body, HEAD_BYTES, Head, NoIndex, Pages, count_at, number_at};
-use super::tree::{Edit, Most, Node, Path, apply, descend, visit};
+use super::tree::{Bytes, Edit, Most, Node, Path, apply, descend, visit};
 
 /// The longest list of pages.
 const LIST: usize = 4;
@@ -44,10 +44,10 @@ const IS_THERE: u8 = 1;
 const BEGINS: u8 = 2;
 
 /// A unit as it is in RAM: what an entry has, or that it is gone.
-type Unit = Option<Vec<u8>>;
+type Unit = Option<Bytes>;
 
 /// The node and the key of a unit.
-type Entry = (u32, Vec<u8>);
+type Entry = (u32, Bytes);
 
 /// An index of nodes in lists of pages.
 pub struct Bftl<F> {
@@ -130,7 +130,8 @@ impl<F: Flash> Bftl<F> {
                     continue;
                 }
                 if says & IS_THERE != 0 {
-                    node.entries.insert(key.to_vec(), payload[..entry_bytes].to_vec());
+                    node.entries
+                        .insert(Bytes::from_slice(key), Bytes::from_slice(&payload[..entry_bytes]));
                 } else {
                     node.entries.remove(key);
                 }
@@ -141,7 +142,8 @@ impl<F: Flash> Bftl<F> {
 
     /// The units of a node that wait.
     fn waiting_of(number: u32) -> RangeInclusive<Entry> {
-        (number, Vec::new())..=(number, vec![u8::MAX; nandina::engine::KEY_BYTES_MAX + 1])
+        (number, Bytes::new())
+            ..=(number, Bytes::from_elem(u8::MAX, nandina::engine::KEY_BYTES_MAX + 1))
     }
 
     /// A node as it is now.
@@ -308,7 +310,7 @@ impl<F: Flash> Bftl<F> {
             node.entries.into_iter().map(|(key, has)| ((number, key), Some(has))).collect();
         if units.is_empty() {
             // A unit that takes nothing away, and begins the node.
-            units.push(((number, vec![0; self.key_bytes]), None));
+            units.push(((number, Bytes::from_elem(0, self.key_bytes)), None));
         }
         let bodies: Vec<Body> = units
             .chunks(self.units())
@@ -458,7 +460,7 @@ impl<F: Flash> Rival<F> for Bftl<F> {
         Ok(None)
     }
 
-    fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineFault<F>> {
+    fn get(&mut self, key: &[u8]) -> Result<Option<Bytes>, EngineFault<F>> {
         self.pages.begin();
         Ok(self.path(|low| low <= key)?.last().entries.get(key).cloned())
     }
@@ -468,11 +470,11 @@ impl<F: Flash> Rival<F> for Bftl<F> {
         let path = self.path(|low| low <= key)?;
         let before = path.last().entries.get(key);
         let was_there = before.is_some();
-        if before.map(Vec::as_slice) == value {
+        if before.map(Bytes::as_slice) == value {
             return Ok(Some(was_there));
         }
         let mut head = self.head;
-        let change = (key.to_vec(), value.map(<[u8]>::to_vec));
+        let change = (Bytes::from_slice(key), value.map(Bytes::from_slice));
         let edits = apply(path.nodes, &[change], self.most, &mut head, |_| false);
         let units: Vec<(Entry, Unit)> = edits.iter().flat_map(Self::units_of).collect();
         let new = edits.iter().filter(|edit| edit.before.is_none()).count() as u32;

@@ -6,7 +6,7 @@ use nandina::Options;
 use nandina::node::PageHeader;
 
 use super::pages::{Body, HEAD_BYTES, count_at, long_at, number_at};
-use super::tree::{Change, Node};
+use super::tree::{Bytes, Change, Node};
 
 /// The owner of the root's buffer, whatever the number of the root.
 pub const ROOT: u32 = u32::MAX;
@@ -143,8 +143,8 @@ pub fn seen(header: &PageHeader, body: &[u8], sizes: Sizes) -> Seen {
     let (number, sequence) = (number_at(body, 0), long_at(body, 4));
     if header.tag == CHANGES {
         let changes = Changes::of(body, sizes);
-        let upserts = changes.all().filter(|change| change.1.is_some()).count() as u64;
-        let changes = changes.all().count() as u64;
+        let upserts = changes.parts().filter(|change| change.1.is_some()).count() as u64;
+        let changes = changes.parts().count() as u64;
         Seen::Buffer { owner: number, kept: Kept { page: 0, first: sequence, changes, upserts } }
     } else {
         Seen::Node { number, level: header.lowest, since: sequence }
@@ -174,15 +174,46 @@ fn node_body(node: &Node, since: u64, sizes: Sizes) -> Body {
 
 /// The node in a page, if it can be one of this level.
 pub fn node_in(body: &[u8], sizes: Sizes, level: u8) -> Option<Node> {
-    let mut node = Node::new(number_at(body, 0), level);
-    let bytes = count_at(body, 12) * sizes.entry_bytes(level);
-    let entries = body.get(BODY_HEAD_BYTES..BODY_HEAD_BYTES + bytes)?;
-    let entries = entries.chunks_exact(sizes.entry_bytes(level));
-    node.entries.extend(entries.map(|entry| {
-        let (key, has) = entry.split_at(sizes.key_bytes);
-        (key.to_vec(), has.to_vec())
-    }));
-    Some(node)
+    let entries = Entries::of(body, sizes, level)?;
+    let entries =
+        entries.all().map(|(key, has)| (Bytes::from_slice(key), Bytes::from_slice(has))).collect();
+    Some(Node { entries, ..Node::new(number_at(body, 0), level) })
+}
+
+/// The entries of a node in its page: a lookup takes one of them.
+pub struct Entries<'p> {
+    bytes: &'p [u8],
+    entry_bytes: usize,
+    key_bytes: usize,
+}
+
+impl<'p> Entries<'p> {
+    /// Those of a node of this level, if it can be one.
+    pub fn of(body: &'p [u8], sizes: Sizes, level: u8) -> Option<Self> {
+        let entry_bytes = sizes.entry_bytes(level);
+        let bytes = count_at(body, 12) * entry_bytes;
+        let bytes = body.get(BODY_HEAD_BYTES..BODY_HEAD_BYTES + bytes)?;
+        Some(Self { bytes, entry_bytes, key_bytes: sizes.key_bytes })
+    }
+
+    fn all(&self) -> impl ExactSizeIterator<Item = (&'p [u8], &'p [u8])> {
+        self.bytes.chunks_exact(self.entry_bytes).map(|entry| entry.split_at(self.key_bytes))
+    }
+
+    pub fn count(&self) -> u64 {
+        self.all().len() as u64
+    }
+
+    /// The child of an inner node that a search for a key goes to.
+    pub fn child_of(&self, key: &[u8]) -> Option<u32> {
+        let behind = self.all().skip(1).take_while(|(low, _)| *low <= key).count();
+        self.all().nth(behind).map(|(_, child)| number_at(child, 0))
+    }
+
+    /// What a leaf has for a key.
+    pub fn value_of(&self, key: &[u8]) -> Option<&'p [u8]> {
+        self.all().find(|(found, _)| *found == key).map(|(_, value)| value)
+    }
 }
 
 /// A page of changes that wait for a node.
@@ -211,16 +242,22 @@ impl<'p> Changes<'p> {
         Self { bytes, sizes }
     }
 
-    /// All of them, in the order in which they came.
-    pub fn all(&self) -> impl DoubleEndedIterator<Item = Change> {
+    /// The key of each, and its value if it brings a record, in the order in which they came.
+    fn parts(&self) -> impl DoubleEndedIterator<Item = (&'p [u8], Option<&'p [u8]>)> {
         self.bytes.chunks_exact(self.sizes.change_bytes()).map(|change| {
             let (key, value) = change[1..].split_at(self.sizes.key_bytes);
-            (key.to_vec(), (change[0] == 1).then(|| value.to_vec()))
+            (key, (change[0] == 1).then_some(value))
         })
     }
 
+    /// All of them, in the order in which they came.
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = Change> {
+        self.parts().map(|(key, value)| (Bytes::from_slice(key), value.map(Bytes::from_slice)))
+    }
+
     /// The newest one of a key.
-    pub fn last_of(&self, key: &[u8]) -> Option<Option<Vec<u8>>> {
-        self.all().rfind(|change| change.0 == key).map(|change| change.1)
+    pub fn last_of(&self, key: &[u8]) -> Option<Option<Bytes>> {
+        let found = self.parts().rfind(|change| change.0 == key);
+        found.map(|(_, value)| value.map(Bytes::from_slice))
     }
 }

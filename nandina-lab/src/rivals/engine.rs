@@ -19,7 +19,7 @@ use nandina::{
 };
 
 use super::pages::{Head, NoIndex, Pages};
-use super::tree::{Change, Keys, Most};
+use super::tree::{Bytes, Change, Keys, Most};
 
 /// Attempts to read a page, in a plan.
 const READS_MAX: u64 = 3;
@@ -35,7 +35,7 @@ const PAGES_MORE: u32 = 64;
 
 /// The records of a leaf, as all changes leave them, and the keys that belong to it.
 pub struct Leaf {
-    pub records: Vec<(Vec<u8>, Vec<u8>)>,
+    pub records: Vec<(Bytes, Bytes)>,
     pub keys: Keys,
 }
 
@@ -71,7 +71,7 @@ pub trait Rival<F: Flash>: Sized {
     /// After a read that failed, what waits in RAM is kept.
     fn mount(&mut self, keep: bool) -> Result<Option<NoIndex>, EngineFault<F>>;
 
-    fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineFault<F>>;
+    fn get(&mut self, key: &[u8]) -> Result<Option<Bytes>, EngineFault<F>>;
 
     /// Makes a record or takes it away. Returns whether the key had one, if it knows.
     fn change(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<Option<bool>, EngineFault<F>>;
@@ -96,10 +96,10 @@ pub struct RivalIndex<'b, R, F> {
     log: Vec<Change>,
     ticks: u32,
     ticks_max: Option<u32>,
-    answer: Vec<u8>,
+    answer: Bytes,
     /// Records that the running scan has read.
-    ahead: VecDeque<(Vec<u8>, Vec<u8>)>,
-    record: (Vec<u8>, Vec<u8>),
+    ahead: VecDeque<(Bytes, Bytes)>,
+    record: (Bytes, Bytes),
     of: PhantomData<(&'b mut [u8], F)>,
 }
 
@@ -174,7 +174,7 @@ impl<F: Flash, R: Rival<F>> RivalIndex<'_, R, F> {
     fn change(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<Option<bool>, EngineFault<F>> {
         let was_there = self.write(|rival| rival.change(key, value))?;
         if self.rival.waiting() > 0 {
-            self.log.push((key.to_vec(), value.map(<[u8]>::to_vec)));
+            self.log.push((Bytes::from_slice(key), value.map(Bytes::from_slice)));
         }
         Ok(was_there)
     }
@@ -263,9 +263,9 @@ impl<'b, F: Flash, R: Rival<F>> Engine<'b, F> for RivalIndex<'b, R, F> {
             log: Vec::new(),
             ticks: 0,
             ticks_max: options.write_buffer_ticks,
-            answer: Vec::new(),
+            answer: Bytes::new(),
             ahead: VecDeque::new(),
-            record: (Vec::new(), Vec::new()),
+            record: (Bytes::new(), Bytes::new()),
             of: PhantomData,
         }
     }

@@ -21,22 +21,22 @@ use nandina::node::PageHeader;
 use nandina::{Damage, Fault, Options, Violation};
 
 use super::buffers::{
-    Changes, Group, Kept, NODE_HEAD_BYTES, ROOT, Sizes, buffer_body, node_in, seen,
+    Changes, Entries, Group, Kept, NODE_HEAD_BYTES, ROOT, Sizes, buffer_body, node_in, seen,
 };
 use super::engine::{Leaf, Rival};
-use super::pages::{Head, NoIndex, Pages};
+use super::pages::{Head, NoIndex, Pages, number_at};
 use super::table::{Table, below};
-use super::tree::{Change, Edit, Most, Node, Path, apply, descend, visit};
+use super::tree::{Bytes, Change, Edit, Most, Node, Path, apply, descend, visit};
 
 /// A value, or that there is no record.
-type Value = Option<Vec<u8>>;
+type Value = Option<Bytes>;
 
 /// The newest change of each key.
-type Newest = BTreeMap<Vec<u8>, Value>;
+type Newest = BTreeMap<Bytes, Value>;
 
 /// What a lookup found, and the pages of buffers that it read for it.
 struct Looked {
-    value: Option<Vec<u8>>,
+    value: Value,
     of_root: u64,
     /// Of other buffers: their owner with its level and its children, and the pages.
     lower: Vec<(u32, u8, u64, u64)>,
@@ -105,7 +105,7 @@ impl<F: Flash> LaTree<F> {
 
     fn find(&mut self, key: &[u8]) -> Result<Looked, EngineFault<F>> {
         let mut looked = Looked { value: None, of_root: 0, lower: Vec::new() };
-        if let Some((_, value)) = self.ram.iter().rfind(|change| change.0 == key) {
+        if let Some((_, value)) = self.ram.iter().rfind(|change| &change.0[..] == key) {
             looked.value.clone_from(value);
             return Ok(looked);
         }
@@ -115,20 +115,66 @@ impl<F: Flash> LaTree<F> {
             looked.value = value;
             return Ok(looked);
         }
-        let path = self.path(1, |low| low <= key)?;
-        for node in &path.nodes {
-            if !self.table.has_buffer(node.number) {
+        let (mut nodes, mut number) = (Vec::new(), self.head.root);
+        for level in (2..=self.head.height).rev() {
+            let (children, child) = self.step(number, level, key)?;
+            nodes.push((number, level, children));
+            number = child;
+        }
+        let value = self.record(number, key)?;
+        for (number, level, children) in nodes {
+            if !self.table.has_buffer(number) {
                 continue;
             }
-            let (found, read) = self.search(node.number, key)?;
-            looked.lower.push((node.number, node.level, node.entries.len() as u64, read));
+            let (found, read) = self.search(number, key)?;
+            looked.lower.push((number, level, children, read));
             if let Some(value) = found {
                 looked.value = value;
                 return Ok(looked);
             }
         }
-        looked.value = path.last().entries.get(key).cloned();
+        looked.value = value;
         Ok(looked)
+    }
+
+    /// The entries of a node, for one lookup: in RAM if it is the root, else in its page.
+    ///
+    /// The root is read once, as it stays in RAM.
+    fn look<T>(
+        &mut self,
+        (number, level): (u32, u8),
+        in_ram: impl FnOnce(&Node) -> T,
+        in_page: impl FnOnce(&Entries<'_>) -> T,
+    ) -> Result<T, EngineFault<F>> {
+        if number == self.head.root && self.root.is_none() {
+            self.node(number, level)?;
+        }
+        if let Some(root) = self.root.as_ref().filter(|root| root.number == number) {
+            return Ok(in_ram(root));
+        }
+        let Some((page, _)) = self.table.home(number) else {
+            return Err(Fault::Corrupt { page: PageNumber(0), reason: Damage::LacksNode });
+        };
+        let body = self.pages.body(page)?;
+        let entries = Entries::of(body, self.sizes, level).filter(|_| number_at(body, 0) == number);
+        let reason = Damage::LacksNode;
+        entries.as_ref().map(in_page).ok_or(Fault::Corrupt { page: PageNumber(page), reason })
+    }
+
+    /// The children of an inner node, and the one that a search for a key goes to.
+    fn step(&mut self, number: u32, level: u8, key: &[u8]) -> Result<(u64, u32), EngineFault<F>> {
+        let in_ram = |node: &Node| (node.entries.len() as u64, node.child_of(key));
+        let in_page = |entries: &Entries<'_>| (entries.count(), entries.child_of(key));
+        match self.look((number, level), in_ram, in_page)? {
+            (children, Some(child)) => Ok((children, child)),
+            _ => Err(Fault::Corrupt { page: PageNumber(0), reason: Damage::LacksNode }),
+        }
+    }
+
+    /// What a leaf has for a key.
+    fn record(&mut self, number: u32, key: &[u8]) -> Result<Value, EngineFault<F>> {
+        let in_page = |entries: &Entries<'_>| entries.value_of(key).map(Bytes::from_slice);
+        self.look((number, 1), |node| node.entries.get(key).cloned(), in_page)
     }
 
     /// Lets lookups pay, and empties what they have paid for.
@@ -205,7 +251,7 @@ impl<F: Flash> LaTree<F> {
         let stays = |number| self.table.has_buffer(number);
         let edits = apply(path.nodes, changes, self.most, head, stays);
         let mut group = Group::default();
-        let parts: Vec<(u32, u32, Vec<u8>)> = edits
+        let parts: Vec<(u32, u32, Bytes)> = edits
             .iter()
             .filter_map(|edit| {
                 let (divided, node) = (edit.divided?, edit.after.as_ref()?);
@@ -481,7 +527,7 @@ impl<F: Flash> Rival<F> for LaTree<F> {
         Ok(None)
     }
 
-    fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineFault<F>> {
+    fn get(&mut self, key: &[u8]) -> Result<Value, EngineFault<F>> {
         self.pages.begin();
         let looked = self.find(key)?;
         self.pay(&looked)?;
@@ -499,8 +545,8 @@ impl<F: Flash> Rival<F> for LaTree<F> {
             }
         }
         self.counted = None;
-        self.ram.retain(|change| change.0 != key);
-        self.ram.push((key.to_vec(), value.map(<[u8]>::to_vec)));
+        self.ram.retain(|change| &change.0[..] != key);
+        self.ram.push((Bytes::from_slice(key), value.map(Bytes::from_slice)));
         self.waiting += 1;
         let is_full = self.ram.len() >= self.room;
         if self.is_durable || is_full || self.waiting >= self.waiting_max {
@@ -550,7 +596,7 @@ impl<F: Flash> Rival<F> for LaTree<F> {
                 return;
             }
             in_leaves += node.entries.len() as u32;
-            let is_there = |key: &Vec<u8>| changes.get(key).is_none_or(Option::is_some);
+            let is_there = |key: &Bytes| changes.get(key).is_none_or(Option::is_some);
             records += node.entries.keys().filter(|key| is_there(key)).count() as u32;
             let new = changes.iter().filter(|(key, value)| {
                 keys.have(key) && value.is_some() && !node.entries.contains_key(*key)

@@ -4,14 +4,19 @@
 //! node the first key is no bound: its first child has all lower keys. Nothing here reads or writes.
 
 use std::collections::BTreeMap;
+use std::ops::Bound::{Included, Unbounded};
 
 use nandina::flash::PageNumber;
 use nandina::{Damage, Fault};
+use smallvec::SmallVec;
 
 use super::pages::{Head, number_at};
 
+/// A key, a value or the number of a child, of which small ones take no memory of their own.
+pub type Bytes = SmallVec<[u8; 16]>;
+
 /// A key, and its value if there is to be a record.
-pub type Change = (Vec<u8>, Option<Vec<u8>>);
+pub type Change = (Bytes, Option<Bytes>);
 
 /// A node: a leaf has values, an inner node the numbers of its children.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,7 +24,7 @@ pub struct Node {
     pub number: u32,
     /// 1 of a leaf.
     pub level: u8,
-    pub entries: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub entries: BTreeMap<Bytes, Bytes>,
 }
 
 impl Node {
@@ -30,6 +35,13 @@ impl Node {
     /// The children, with their keys.
     pub fn children(&self) -> impl DoubleEndedIterator<Item = (&[u8], u32)> {
         self.entries.iter().map(|(key, child)| (&key[..], number_at(child, 0)))
+    }
+
+    /// The child that a search for a key goes to.
+    pub fn child_of(&self, key: &[u8]) -> Option<u32> {
+        let mut from_low = self.entries.range::<[u8], _>((Unbounded, Included(key)));
+        let found = from_low.next_back().or_else(|| self.entries.first_key_value());
+        found.map(|(_, child)| number_at(child, 0))
     }
 
     /// The child that a search goes to, and the keys that belong to it, of those of this node.
@@ -72,9 +84,9 @@ impl Node {
 #[derive(Clone, Default)]
 pub struct Keys {
     /// The first of them, unless nothing is before it.
-    pub low: Option<Vec<u8>>,
+    pub low: Option<Bytes>,
     /// The first one that does not belong to it.
-    pub high: Option<Vec<u8>>,
+    pub high: Option<Bytes>,
 }
 
 impl Keys {
@@ -175,7 +187,7 @@ pub fn apply(
     // An empty leaf takes those nodes with it that lead to nothing else.
     let above = nodes.iter().rev().skip(1).take_while(|node| node.entries.len() <= 1).count();
     let may_go = !nodes.iter().rev().take(above + 1).any(|node| stays(node.number));
-    let mut new: Vec<(Vec<u8>, u32)> = Vec::new();
+    let mut new: Vec<(Bytes, u32)> = Vec::new();
     let mut gone = None;
     for before in nodes.into_iter().rev() {
         let mut after = before.clone();
@@ -244,21 +256,22 @@ fn change(
 }
 
 /// Adds children, each behind the one that it was a part of.
-fn adopt(node: &mut Node, new: Vec<(Vec<u8>, u32)>, most: Most, head: &mut Head) -> Vec<Node> {
+fn adopt(node: &mut Node, new: Vec<(Bytes, u32)>, most: Most, head: &mut Head) -> Vec<Node> {
     // The first child had keys below its own; of all keys zeros are the lowest.
     if let Some((lowest, _)) = new.first()
         && let Some(first) = node.entries.first_entry().filter(|first| first.key() >= lowest)
     {
-        let zeros = vec![0; lowest.len()];
+        let zeros = Bytes::from_elem(0, lowest.len());
         let child = first.remove();
         node.entries.insert(zeros, child);
     }
-    let new = new.into_iter().map(|(key, child)| (key, Some(child.to_le_bytes().to_vec())));
+    let new =
+        new.into_iter().map(|(key, child)| (key, Some(Bytes::from_slice(&child.to_le_bytes()))));
     change(node, new, most, head)
 }
 
 /// The entry of a parent for a node that begins with its own first key.
-fn entry(node: &Node) -> Option<(Vec<u8>, u32)> {
+fn entry(node: &Node) -> Option<(Bytes, u32)> {
     node.entries.first_key_value().map(|(key, _)| (key.clone(), node.number))
 }
 
@@ -289,7 +302,8 @@ fn grow(lower: u32, uppers: &[Node], most: Most, head: &mut Head, edits: &mut Ve
     while let Some((lowest, _)) = above.first() {
         let mut root = Node::new(head.next, head.height + 1);
         head.next += 1;
-        root.entries.insert(vec![0; lowest.len()], lower.to_le_bytes().to_vec());
+        root.entries
+            .insert(Bytes::from_elem(0, lowest.len()), Bytes::from_slice(&lower.to_le_bytes()));
         (head.root, head.height, lower) = (root.number, root.level, root.number);
         let parts = adopt(&mut root, above, most, head);
         above = parts.iter().filter_map(entry).collect();

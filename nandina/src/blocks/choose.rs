@@ -31,16 +31,18 @@ impl Blocks<'_> {
         }
         let mut best = None;
         for block in self.in_turn() {
-            if !self.is_empty(block) || Some(block) == filled || others.contains(&block) {
+            // Comparing counts is faster than looking for a valid page.
+            let count = if self.counts_erases() { self.erase_count(block) } else { 0 };
+            if best.is_some_and(|(_, least)| count >= least)
+                || !self.is_empty(block)
+                || is_excluded(block)
+            {
                 continue;
             }
             if !self.counts_erases() {
                 return Some(block);
             }
-            let count = self.erase_count(block);
-            if best.is_none_or(|(_, least)| count < least) {
-                best = Some((block, count));
-            }
+            best = Some((block, count));
         }
         best.map(|(block, _)| block)
     }

@@ -30,6 +30,16 @@ pub enum Map {
     },
 }
 
+impl Map {
+    /// Log blocks. With few of them FAST has the most to do.
+    pub const fn log_blocks(self) -> Option<u32> {
+        match self {
+            Self::Raw | Self::Page => None,
+            Self::Fast { log_blocks, .. } => Some(log_blocks),
+        }
+    }
+}
+
 /// The FTL below an index, and how much of the device the index fills.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Below {

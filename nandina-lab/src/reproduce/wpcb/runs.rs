@@ -1,5 +1,6 @@
 //! The runs that the experiments need, each once, two at a time.
 
+use std::cmp::Reverse;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -36,6 +37,13 @@ fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
         }
     }
     distinct
+}
+
+/// Indexes, those with the most operations first: so no long one is left at the end.
+fn long_first(growths: impl IntoIterator<Item = Growth>) -> Vec<Growth> {
+    let mut growths = distinct(growths);
+    growths.sort_by_key(|growth| Reverse(growth.operations()));
+    growths
 }
 
 /// Calls `run` for each item, two at a time.
@@ -80,11 +88,25 @@ impl Runs {
         let live = |growth: &Growth| {
             rivals::grow(growth, progress).unwrap_or_else(|| grow(growth, progress))
         };
-        // Their page writes are not kept: nothing replays them.
-        let tallies = each(&distinct(counted.iter().copied()), |growth| Ok(live(growth)?.tally))?;
-        let cases = distinct(cases.iter().copied());
-        let growths = distinct(cases.iter().map(|case| case.growth));
-        let grown = each(&growths, live)?;
+        let mut cases = distinct(cases.iter().copied());
+        cases.sort_by_key(|case| (Reverse(case.growth.operations()), case.below.map.log_blocks()));
+        let replayed = long_first(cases.iter().map(|case| case.growth));
+        // In one list, so that nothing waits for the last of the others.
+        let counted = long_first(counted.iter().copied()).into_iter().map(|growth| (growth, false));
+        let all: Vec<_> =
+            counted.chain(replayed.into_iter().map(|growth| (growth, true))).collect();
+        let live = each(&all, |(growth, is_replayed)| {
+            let grown = live(growth)?;
+            // Otherwise its page writes are not kept.
+            Ok(if *is_replayed { Ok(grown) } else { Err(grown.tally) })
+        })?;
+        let (mut grown, mut tallies) = (Vec::new(), Vec::new());
+        for ((growth, _), live) in live {
+            match live {
+                Ok(live) => grown.push((growth, live)),
+                Err(tally) => tallies.push((growth, tally)),
+            }
+        }
         let costs = each(&cases, |case| {
             let (_, grown) = grown
                 .iter()
