@@ -35,7 +35,7 @@ const CLAIMS: [(&str, &str, Shown); 21] = [
         "C4",
         "after a reboot all buffer blocks are merged",
         Elsewhere(
-            "nandina-ftl hybrid transit::converting_all_at_a_mount; a mount reads only, unless told otherwise",
+            "nandina-ftl hybrid transit_mounts::converting_all_at_a_mount; a mount reads only, unless told otherwise",
         ),
     ),
     (
@@ -108,7 +108,7 @@ const CLAIMS: [(&str, &str, Shown); 21] = [
         "C19",
         "the least worn block for each buffer block eases wear",
         Elsewhere(
-            "wear in fills of this report; nandina-ftl hybrid transit::wear_levelling_is_a_part_of_what_few_buffer_blocks_cost",
+            "nandina-ftl hybrid transit_wear::the_least_worn_block_for_each_buffer_block_eases_its_wear; wear in fills of this report",
         ),
     ),
     (
