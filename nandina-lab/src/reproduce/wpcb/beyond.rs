@@ -200,3 +200,41 @@ pub fn experiments(of: &Experiments, runs: &Runs) -> Result<Vec<Experiment>, Lab
     let (sizes, orders) = (by_size(of, runs)?, by_order(of, runs)?);
     Ok(vec![sizes, by_height(of, runs)?, orders, by_fill(of, runs)?, by_cells(of, runs)?])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::effort::{Effort, effort};
+    use crate::reproduce::wpcb::below::replay;
+    use crate::reproduce::wpcb::{Scale, tree};
+
+    /// The report ends at 3,000,000 records. In full effort this has ten million, with N = 16 and
+    /// C = 128.
+    #[test]
+    fn the_improved_buffer_pays_for_a_tree_of_many_more_blocks() {
+        let (records, log_blocks, buffer) = match effort() {
+            Effort::Full => (10_000_000, 16, 128),
+            Effort::Quick => (300_000, 4, 8),
+        };
+        let of = Experiments::new(Scale { records, ..Scale::FULL }, 1);
+        let fast = Below::fast(log_blocks);
+        let sides =
+            [("btree", fast), ("wpcb", fast.printed(buffer)), ("wpcb", fast.improved(buffer))];
+        let seconds = sides.map(|(system, below)| {
+            let grown = tree::grow(&of.inserts(system, 0), &|_| {}).unwrap();
+            let cost = replay(&below, &grown).unwrap().inserts;
+            let (programs, erases) = (cost.each(cost.programs), cost.each(cost.erases));
+            println!(
+                "{system} over {}, {records} records, {} blocks, height {}: {programs:.3} programs \
+                 and {erases:.4} erases an insert, {:.0} s",
+                below.name(),
+                grown.blocks,
+                grown.height,
+                cost.seconds
+            );
+            cost.seconds
+        });
+        let [btree, printed, improved] = seconds;
+        assert!(improved < btree && improved < printed, "{seconds:?}");
+    }
+}
