@@ -3,8 +3,8 @@
 //! Pages of a block are programmed in order, each with a higher number than the one before. So of
 //! two pages of one block the one behind is newer, and a page that is newer than another one is
 //! newer than all pages before that one. A mount keeps the numbers that it has read for this, of a
-//! few blocks, and of a buffer block those of its first, a middle and its last page. It reads no page
-//! that these tell it enough of. Nothing is written.
+//! few blocks, and of a buffer block those of its first, a middle and its last page. It reads no
+//! page that these tell it enough of. Nothing is written.
 
 use core::cmp::Ordering;
 
@@ -36,7 +36,7 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// Adds a page behind those that were noted, in the first half of its block or behind it.
+    /// Adds a page behind those before it, which is in the first half of its block or behind that.
     pub fn with(ends: Option<Self>, age: Age, is_in_first_half: bool) -> Self {
         let Self { first, middle, .. } =
             ends.unwrap_or(Self { first: age, middle: age, last: age });

@@ -12,7 +12,7 @@ use nandina_sim::Chip;
 use crate::CHIP;
 use crate::numbers::Numbers;
 
-/// Writes all pages once, then `count` at random, of those below `below` if it says so.
+/// Writes all pages once, then `count` at random: those below `below`, or any.
 ///
 /// The buffer has `blocks` blocks. Returns the chip, and what was counted.
 fn worn(blocks: u32, levels: bool, (count, below): (u32, Option<u32>)) -> (Chip, Statistics, u64) {
@@ -35,7 +35,7 @@ fn worn(blocks: u32, levels: bool, (count, below): (u32, Option<u32>)) -> (Chip,
 /// Section 3.2 of the paper of the WPCB-tree: a buffer wears its blocks more than others.
 ///
 /// The FTL gives it the least worn of its free blocks each time. Nothing else levels wear here. Had
-/// the buffer eight blocks of its own instead, each would be erased for an eighth of the conversions.
+/// the buffer eight blocks of its own, each would be erased for an eighth of the conversions.
 #[test]
 fn the_least_worn_block_for_each_buffer_block_eases_its_wear() {
     let blocks = 8;

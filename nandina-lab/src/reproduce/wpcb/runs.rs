@@ -39,7 +39,7 @@ fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     distinct
 }
 
-/// Indexes, those with the most operations first: so no long one is left at the end.
+/// Each different index once, those with the most operations first: no long one ends last.
 fn long_first(growths: impl IntoIterator<Item = Growth>) -> Vec<Growth> {
     let mut growths = distinct(growths);
     growths.sort_by_key(|growth| Reverse(growth.operations()));
