@@ -42,7 +42,7 @@ pub fn systems(keys: &[String]) -> Result<Vec<&'static str>, LabError> {
     named(keys, SYSTEMS.iter().map(|system| system.key).collect())
 }
 
-/// The same, where `bftl` and `la` can be named, too.
+/// The same, where `bftl`, `la` and `mb` can be named, too.
 pub fn with_rivals(keys: &[String]) -> Result<Vec<&'static str>, LabError> {
     if keys.is_empty() {
         return systems(keys);

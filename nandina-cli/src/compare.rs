@@ -24,8 +24,8 @@ use crate::workload::{kernel, unpacked};
 
 #[derive(Args)]
 pub struct Compare {
-    /// Systems to run, separated by commas; ipl and dipl are btree on ftl:ipl and ftl:dipl; bftl
-    /// and la are BFTL and LA-tree, which need an FTL [default: all but these]
+    /// Systems to run, separated by commas; ipl and dipl are btree on ftl:ipl and ftl:dipl;
+    /// bftl, la and mb are BFTL, LA-tree and MB-tree, which need an FTL [default: all but these]
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
     /// Chip to simulate; `nandina devices` lists them

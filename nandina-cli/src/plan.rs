@@ -26,8 +26,8 @@ pub struct Arguments {
     /// Chip; `nandina devices` lists them
     #[arg(long, default_value = "mlc")]
     device: String,
-    /// Systems to plan, separated by commas; bftl and la are no systems of the default; ipl or
-    /// dipl, alone, is btree over ftl:ipl or ftl:dipl [default: all]
+    /// Systems to plan, separated by commas; bftl, la and mb are no systems of the default; ipl
+    /// or dipl, alone, is btree over ftl:ipl or ftl:dipl [default: all]
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
     /// Blocks of the chip that the index has, 1 to 1,048,576 [default: all of the profile]

@@ -28,7 +28,7 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "exhaustive")]
     mode: ModeArgument,
     /// Systems to torture, separated by commas; in a swarm also pages, the logical pages of the
-    /// FTLs themselves; ipl, dipl, bftl and la are no systems of the default [default: all systems]
+    /// FTLs themselves; ipl, dipl, bftl, la and mb are none of the default [default: all systems]
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
     /// FTLs between the systems and the chip, separated by commas, such as ftl:page, ftl:compact,

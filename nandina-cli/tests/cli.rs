@@ -142,7 +142,7 @@ fn mistakes_get_one_line_and_exit_code_2() {
     assert_eq!(
         mistake(&["compare", "--systems", "mu,b-tree"]),
         "there is no system 'b-tree': choose from wandering, mu, btree, vm, vm-ow, wpcb, rosette, rosette-nor, tnc, mu-star, \
-         bftl, la"
+         bftl, la, mb"
     );
     assert_eq!(
         mistake(&["compare", "--device", "floppy"]),
@@ -314,8 +314,8 @@ fn a_plan_above_a_hybrid_ftl_has_what_its_merges_and_conversions_cost() {
     let usual = ["plan", "--device", "slc", "--systems", "wpcb", "--transit", "1", "--json"];
     assert_eq!(json(&usual)["over"]["layer"], "ftl:fast with 1 buffer block");
     let rivals =
-        ["plan", "--device", "slc", "--systems", "bftl,la", "--over", "ftl:page", "--json"];
-    assert_eq!(json(&rivals)["plans"].as_array().unwrap().len(), 2);
+        ["plan", "--device", "slc", "--systems", "bftl,la,mb", "--over", "ftl:page", "--json"];
+    assert_eq!(json(&rivals)["plans"].as_array().unwrap().len(), 3);
     for (line, what) in [
         (&["plan", "--systems", "ipl,mu"][..], "ipl has an FTL of its own: plan it alone"),
         (&["plan", "--over", "ftl:fast", "--systems", "mu"], "--over is for systems that replace"),
@@ -374,15 +374,15 @@ fn torture_counts_what_it_did_and_replays_cases_by_name() {
 
 #[test]
 fn rivals_run_by_name_on_an_ftl_and_are_tormented() {
-    let arguments = ["compare", "--systems", "btree,bftl,la", "--device", "slc"];
+    let arguments = ["compare", "--systems", "btree,bftl,la,mb", "--device", "slc"];
     let work = ["--over", "ftl:page", "--records", "3000", "--write-buffer", "1", "--json"];
     let object = json(&[&arguments[..], &work].concat());
     let systems = object["systems"].as_array().unwrap();
     let names: Vec<_> = systems.iter().map(|system| system["system"].as_str().unwrap()).collect();
-    assert_eq!(names, ["btree", "bftl", "la"], "{object}");
+    assert_eq!(names, ["btree", "bftl", "la", "mb"], "{object}");
     let refused = mistake(&["compare", "--systems", "la", "--device", "slc", "--records", "30"]);
     assert!(refused.starts_with("la: ") && refused.ends_with("the chip cannot"), "{refused}");
-    let torture = ["torture", "--systems", "bftl,la", "--mode", "linear", "--json"];
+    let torture = ["torture", "--systems", "bftl,la,mb", "--mode", "linear", "--json"];
     for report in json(&torture).as_array().unwrap() {
         assert!(report["violations"].as_array().unwrap().is_empty(), "{report}");
         assert!(report["cuts"].as_u64().unwrap() > 300, "{report}");

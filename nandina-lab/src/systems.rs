@@ -62,7 +62,7 @@ pub struct Listed {
 
 /// Every system that can be named, with what it runs on.
 ///
-/// These are the systems of the list, BFTL and LA-tree, and the B-trees with an FTL of their own.
+/// These are the systems of the list, BFTL, LA-tree and MB-tree, and the B-trees with an FTL of their own.
 pub fn listed() -> Vec<Listed> {
     let own = |system: &'static Description, is_of_list| {
         let runs_on = match usual_layer(system.key, &profile::SLC) {

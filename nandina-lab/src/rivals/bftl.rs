@@ -362,7 +362,7 @@ impl<F: Flash> Rival<F> for Bftl<F> {
         // A node has as many entries as a page has room for, and its units fill two at most.
         let units = 2 * units(area_bytes, key_bytes, payload_bytes(options));
         let entries = |has: usize| (area_bytes.saturating_sub(2) / (key_bytes + has)).min(units);
-        Most { leaf: entries(value_bytes), inner: entries(4) }
+        Most { leaf: entries(value_bytes), parent: entries(4), inner: entries(4) }
     }
 
     fn pages(&self) -> &Pages<F> {

@@ -5,7 +5,7 @@
 
 use core::marker::PhantomData;
 use core::ops::Bound;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use nandina::engine::{
     Bounds, Description, Engine, EngineFault, KEY_BYTES_MAX, Record, bounded, unusable,
@@ -62,6 +62,11 @@ pub trait Rival<F: Flash>: Sized {
 
     /// Changes that are in RAM alone.
     fn waiting(&self) -> u32;
+
+    /// Whether a change of a key may be in RAM alone, if there are such changes.
+    fn waits(&self, _key: &[u8]) -> bool {
+        true
+    }
 
     /// Writes an empty index, behind all that the pages hold.
     fn format(&mut self) -> Result<(), EngineFault<F>>;
@@ -164,9 +169,14 @@ impl<F: Flash, R: Rival<F>> RivalIndex<'_, R, F> {
 
     /// Forgets the changes that wait no longer.
     fn forget_durable(&mut self) {
-        if self.rival.waiting() == 0 {
+        let waiting = self.rival.waiting() as usize;
+        if waiting == 0 {
             self.log.clear();
             self.ticks = 0;
+        } else if self.log.len() > 2 * waiting {
+            let log = std::mem::take(&mut self.log).into_iter();
+            let newest: BTreeMap<_, _> = log.filter(|(key, _)| self.rival.waits(key)).collect();
+            self.log = newest.into_iter().collect();
         }
     }
 

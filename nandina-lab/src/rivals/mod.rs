@@ -1,6 +1,6 @@
-//! BFTL and LA-tree with every record on a device: systems to compare the others with.
+//! BFTL, LA-tree and MB-tree with every record on a device: systems to compare the others with.
 //!
-//! The WPCB-tree paper names both in a table and describes neither; each file says what was chosen.
+//! The WPCB-tree paper names them in a table and describes none; each file says what was chosen.
 //! They need a device that replaces each page as a whole, as an FTL does, and they use the heap:
 //! they are for a lab on a host. They are no systems of [`crate::systems`], whose suite looks into
 //! nodes; comparisons and torture take them by name.
@@ -9,6 +9,7 @@ mod bftl;
 mod buffers;
 mod engine;
 mod la_tree;
+mod mb_tree;
 mod pages;
 mod table;
 mod tree;
@@ -59,4 +60,9 @@ system! {
     LaTree, la_tree
 }
 
-nandina::registry![Bftl, LaTree];
+system! {
+    /// A leaf has several pages, and the leaf with the most changes is written.
+    MbTree, mb_tree
+}
+
+nandina::registry![Bftl, LaTree, MbTree];

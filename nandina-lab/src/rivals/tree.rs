@@ -153,12 +153,19 @@ pub fn visit<E>(
 #[derive(Clone, Copy, Debug)]
 pub struct Most {
     pub leaf: usize,
+    /// Of the nodes above leaves.
+    pub parent: usize,
+    /// Of the nodes above those.
     pub inner: usize,
 }
 
 impl Most {
     pub const fn of(self, level: u8) -> usize {
-        if level == 1 { self.leaf } else { self.inner }
+        match level {
+            1 => self.leaf,
+            2 => self.parent,
+            _ => self.inner,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A full device refuses new records; what is there can be replaced and removed.
 
 use nandina::{System, WriteError, key};
-use nandina_lab::rivals::{Bftl, LaTree};
+use nandina_lab::rivals::{Bftl, LaTree, MbTree};
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -71,5 +71,12 @@ fn a_full_bftl_refuses_and_loses_nothing() {
 fn a_full_la_refuses_and_loses_nothing() {
     for seed in 0..4 {
         (0..=2).for_each(|pages| refuse_and_lose_nothing::<LaTree>(pages, seed));
+    }
+}
+
+#[test]
+fn a_full_mb_refuses_and_loses_nothing() {
+    for seed in 0..4 {
+        (0..=2).for_each(|pages| refuse_and_lose_nothing::<MbTree>(pages, seed));
     }
 }

@@ -4,7 +4,7 @@ use nandina::flash::{Flash, PageNumber};
 use nandina::log::layout_of;
 use nandina::node::PageHeader;
 use nandina::{Index, OpenError, System, key, plan, ram_needed};
-use nandina_lab::rivals::{Bftl, LaTree};
+use nandina_lab::rivals::{Bftl, LaTree, MbTree};
 use nandina_sim::{Chip, Cut, TINY};
 
 use crate::common::{CHIP, Model, chip, contents, options, with};
@@ -50,7 +50,7 @@ fn insert_and_look<S: System>(chip: &mut Chip, number: u32) -> bool {
 fn half_a_division<S: System>() -> (Chip, Model, Vec<u32>) {
     let mut fresh = chip(64);
     with::<S, _>(&mut fresh, &options(0), true, |_| ()).unwrap();
-    for records in (1..200u32).step_by(7) {
+    for records in (1..200u32).step_by(3) {
         let mut chip = fresh.clone();
         let found = with::<S, _>(&mut chip, &options(0), false, |index| {
             for number in 0..records {
@@ -191,4 +191,24 @@ fn la_ignores_half_a_division() {
 #[test]
 fn canary_half_a_division_of_la_that_counts_is_seen() {
     canary_half_a_division_that_counts_is_seen::<LaTree>();
+}
+
+#[test]
+fn a_damaged_page_of_mb_is_an_error_that_names_it() {
+    name_a_damaged_page::<MbTree>();
+}
+
+#[test]
+fn devices_that_cannot_carry_mb_are_refused() {
+    refuse_other_devices::<MbTree>();
+}
+
+#[test]
+fn mb_ignores_half_a_division() {
+    ignore_half_a_division::<MbTree>();
+}
+
+#[test]
+fn canary_half_a_division_of_mb_that_counts_is_seen() {
+    canary_half_a_division_that_counts_is_seen::<MbTree>();
 }

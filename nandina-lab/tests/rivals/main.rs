@@ -1,17 +1,18 @@
-//! BFTL and LA-tree: a model, cuts at every chip operation, swarms, full devices, and canaries.
+//! BFTL, LA-tree and MB-tree: a model, cuts at every chip operation, swarms, full devices, and canaries.
 
 mod common;
 #[path = "../example/mod.rs"]
 mod example;
 mod full;
 mod groups;
+mod leaves;
 mod prefix;
 
 use common::{CHIP, HIGH, Model, chip, contents, golden, key_of, options, with};
 use example::{hold_what_a_map_holds, survive_every_cut, survive_swarms};
 use expect_test::expect;
 use nandina::{Options, System};
-use nandina_lab::rivals::{Bftl, LaTree};
+use nandina_lab::rivals::{Bftl, LaTree, MbTree};
 use nandina_lab::torture::{CutRun, Hardships, Mode, Outcome, cut_everywhere, replay};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -148,6 +149,48 @@ fn la_has_these_chip_operations() {
         buffer 1, mount: 3139 reads, 127 writes
     "#]]
     .assert_eq(&golden::<LaTree>());
+}
+
+#[test]
+fn mb_holds_what_a_map_holds() {
+    assert!(hold_what_a_map_holds::<MbTree>(CHIP).height > 2);
+    for (seed, options) in [(1, options(0)), (2, options(1)), (3, HIGH), (4, HIGH)] {
+        let (heights, _) = hold_what_lookups_find::<MbTree>(seed, options);
+        let is_high = options.key_bytes == HIGH.key_bytes;
+        assert!(heights >= if is_high { 5 } else { 3 }, "height {heights}");
+    }
+}
+
+#[test]
+fn a_cut_of_mb_at_every_operation_leaves_the_old_or_the_new_state() {
+    survive_every_cut::<MbTree>(CutRun { records: 60, ..CutRun::SMALL });
+}
+
+#[test]
+fn two_cuts_of_mb_leave_the_old_or_the_new_state() {
+    survive_two_cuts::<MbTree>();
+}
+
+#[test]
+fn swarms_of_faults_lose_nothing_of_mb() {
+    survive_swarms::<MbTree>();
+}
+
+#[test]
+fn mb_has_these_chip_operations() {
+    expect![[r#"
+        buffer 0, format: 1024 reads, 1 writes
+        buffer 0, 1,000 inserts: 2602 reads, 882 writes
+        buffer 0, 1,000 lookups: 4282 reads, 882 writes
+        buffer 0, 1,000 removals: 5950 reads, 1207 writes
+        buffer 0, mount: 6974 reads, 1207 writes
+        buffer 1, format: 1024 reads, 1 writes
+        buffer 1, 1,000 inserts: 1712 reads, 385 writes
+        buffer 1, 1,000 lookups: 3365 reads, 385 writes
+        buffer 1, 1,000 removals: 4375 reads, 648 writes
+        buffer 1, mount: 5399 reads, 648 writes
+    "#]]
+    .assert_eq(&golden::<MbTree>());
 }
 
 /// The FTL refuses what a full buffer writes, as its chip is worn out: the changes that waited are

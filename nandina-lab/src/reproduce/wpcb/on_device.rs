@@ -1,4 +1,4 @@
-//! BFTL and LA-tree that keep every record on a device, beside the models that only count.
+//! BFTL, LA-tree and MB-tree that keep every record, beside models that count.
 //!
 //! The paper's keys are inserted, with a lookup of a record that is there after each, as in Table 2.
 //! Nodes have 128 entries of 8 bytes. Pages that an insert writes and that a lookup reads are
@@ -16,7 +16,7 @@ use super::runs::Runs;
 use super::{Experiment, Experiments};
 use crate::LabError;
 use crate::reproduce::Row;
-use crate::rivals::{Bftl, LaTree};
+use crate::rivals::{Bftl, LaTree, MbTree};
 
 /// Bytes of a page of BFTL, whose nodes are in no page by themselves: 77 units have room in it.
 const BFTL_PAGE_BYTES: u32 = 128 * 8 + 42;
@@ -24,11 +24,14 @@ const BFTL_PAGE_BYTES: u32 = 128 * 8 + 42;
 /// Bytes of a page of LA-tree, with room for a node of 128 entries, or for 113 changes.
 const LA_PAGE_BYTES: u32 = 128 * 8 + 70;
 
+/// Bytes of a page of MB-tree, with room for the header of a leaf and 128 entries.
+const MB_PAGE_BYTES: u32 = 128 * 8 + 100;
+
 /// Shares of ascending keys, in per cent.
 const RATIOS: [u32; 2] = [0, 100];
 
 /// The models, with as many units or changes in a page.
-const MODELS: [Rival; 2] = [Rival::BftlUnits, Rival::LaChanges];
+const MODELS: [Rival; 3] = [Rival::BftlUnits, Rival::LaChanges, Rival::Mb];
 
 /// Up to so much more or less than the model is what it counts.
 const NEAR: f64 = 0.05;
@@ -62,12 +65,20 @@ const fn chip(page_bytes: u32, blocks: u32) -> Profile {
 }
 
 /// Inserts the keys and looks others up, flushes, and looks for some of them after a mount.
-fn insert<S: System>(keys: &[u32], looked_up: &[u32], page_bytes: u32) -> Result<Done, String> {
+///
+/// With so many changes in RAM a write is due, or with as many as there is room for.
+fn insert<S: System>(
+    keys: &[u32],
+    looked_up: &[u32],
+    page_bytes: u32,
+    changes: Option<u32>,
+) -> Result<Done, String> {
     let records = keys.len() as u32;
     // Four pages for a node of 64 entries.
     let mut chip = Chip::new(chip(page_bytes, records.div_ceil(64 * 16) * 9 / 8 + 8));
     let units = records.div_ceil(1000).div_ceil(77);
     let options = Options::new(4, 4).write_buffer(units.max(1) as usize);
+    let options = Options { write_buffer_changes: changes, ..options };
     let mut ram = vec![0; ram_needed::<S>(&chip.profile().geometry, &options)];
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let mut done =
@@ -107,9 +118,12 @@ fn insert<S: System>(keys: &[u32], looked_up: &[u32], page_bytes: u32) -> Result
 
 /// The system that keeps every record, in the place of its model.
 fn insert_in(model: Rival, keys: &[u32], looked_up: &[u32]) -> Result<Done, String> {
+    // The model of MB-tree writes before it takes one more.
+    let changes = Some((keys.len() as u32).div_ceil(1000) + 1);
     match model {
-        Rival::LaChanges => insert::<LaTree>(keys, looked_up, LA_PAGE_BYTES),
-        _ => insert::<Bftl>(keys, looked_up, BFTL_PAGE_BYTES),
+        Rival::LaChanges => insert::<LaTree>(keys, looked_up, LA_PAGE_BYTES, None),
+        Rival::Mb => insert::<MbTree>(keys, looked_up, MB_PAGE_BYTES, changes),
+        _ => insert::<Bftl>(keys, looked_up, BFTL_PAGE_BYTES, None),
     }
 }
 
@@ -125,7 +139,8 @@ pub fn growths(of: &Experiments) -> Vec<Growth> {
 
 /// The counts of the models beside those of the systems.
 pub fn experiment(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
-    let title = "BFTL and LA-tree: counts of the models, and of systems that keep every record";
+    let title =
+        "BFTL, LA-tree and MB-tree: counts of the models, and of systems that keep every record";
     let mut experiment = Experiment::of("on-device", title, Vec::new());
     let records = of.scale.records;
     for per_cent in RATIOS {
@@ -196,7 +211,10 @@ mod tests {
                     (1.0 - NEAR..=1.0 + NEAR).contains(&(ours as f64 / model as f64))
                 };
                 let what = format!("{per_cent} % {model:?}: {done:?}");
-                assert_eq!(done.writes, tally.programs, "{what}");
+                // Of leaves with as many changes MB-tree and its model choose different ones.
+                let is_exact = model != Rival::Mb;
+                assert!(is_near(done.writes, tally.programs), "{what}");
+                assert!(!is_exact || done.writes == tally.programs, "{what}");
                 assert!(is_near(done.lookup_reads, tally.lookup_reads), "{what}");
                 assert!(is_near(done.held.into(), tally.held.into()), "{what}");
             }

@@ -354,7 +354,7 @@ impl<F: Flash> Rival<F> for LaTree<F> {
     fn most(area_bytes: usize, options: &Options) -> Most {
         let Options { key_bytes, value_bytes, .. } = *options;
         let entries = |has: usize| area_bytes.saturating_sub(NODE_HEAD_BYTES) / (key_bytes + has);
-        Most { leaf: entries(value_bytes), inner: entries(4) }
+        Most { leaf: entries(value_bytes), parent: entries(4), inner: entries(4) }
     }
 
     fn pages(&self) -> &Pages<F> {

@@ -194,7 +194,7 @@ impl Rival {
 /// What the reports say of these figures.
 pub const NOTE: &str = "btree-merging, mu-star, mu-shares (μ-tree), ipl, dipl, dipl-ftl, bftl, ibsf, mb and la are \
     counting models in RAM, not systems of the registry, which has a mu-star, too (see table2): they store \
-    nothing and survive no cut. BFTL and LA-tree on a device are in on-device. ipl and \
+    nothing and survive no cut. BFTL, LA-tree and MB-tree on a device are in on-device. ipl and \
     dipl write raw flash, a sector of a quarter of a page for each changed node; dipl-ftl has FAST below \
     it, as the others, and programs a page for each sector.";
 
