@@ -1,10 +1,11 @@
 //! Pages of a device that replaces each as a whole, written in groups that count together.
 //!
-//! A group goes to free pages. Its last page has the height of the tree in its header and commits
-//! it: pages with a higher sequence than that of the newest commit do not count, and a mount
-//! blanks them before it writes anything else. So a cut leaves all of a group or nothing. A page is
-//! free when nobody holds it; what it says then is older than what counts. The newest commit is
-//! held always. Nothing here knows what the pages say.
+//! A group goes to free pages; one of a single page may replace the older version of it. Its last
+//! page has the height of the tree in its header and commits it: pages with a higher sequence than
+//! that of the newest commit do not count, and a mount blanks them before it writes anything else.
+//! So a cut leaves all of a group or nothing. A page is free when nobody holds it; what it says then
+//! is older than what counts. The newest commit is held always. Nothing here knows what the pages
+//! say.
 
 use std::collections::BTreeMap;
 
@@ -178,7 +179,6 @@ impl<F: Flash> Pages<F> {
 
     /// Writes a group of pages, and commits it. Returns the pages, which nobody holds yet.
     pub fn write(&mut self, head: &Head, group: &[Body]) -> Result<Vec<u32>, EngineFault<F>> {
-        let layout = self.layout();
         // It is refused before anything is written, or done.
         if (self.count() - self.held) < group.len() as u32 {
             return Err(Fault::NoRoom { limit_pages: self.count() });
@@ -188,33 +188,46 @@ impl<F: Flash> Pages<F> {
             let Some(page) = self.take_free(&pages) else {
                 return Err(Fault::NoRoom { limit_pages: self.count() });
             };
-            self.sequence += 1;
-            self.frame.fill(0xFF);
-            self.frame[..4].copy_from_slice(&head.root.to_le_bytes());
-            self.frame[4..8].copy_from_slice(&head.next.to_le_bytes());
-            self.frame[8..HEAD_BYTES].copy_from_slice(&head.since.to_le_bytes());
-            self.frame[HEAD_BYTES..][..body.bytes.len()].copy_from_slice(&body.bytes);
-            let header = PageHeader {
-                identity: self.identity,
-                sequence: self.sequence,
-                lowest: body.level,
-                height: if at + 1 == group.len() { head.height } else { 0 },
-                erase_count: 0,
-                records: head.records,
-                settling: false,
-                tag: body.tag,
-            };
-            layout.seal(&mut self.frame, &self.medium, &header);
+            self.fill(head, body, at + 1 == group.len());
             self.replace(page)?;
             pages.push(page);
         }
-        if let Some(&last) = pages.last() {
-            self.hold(last);
-            if let Some(before) = self.commit.replace(last) {
-                self.release(before)?;
-            }
-        }
+        pages.last().map_or(Ok(()), |&last| self.commit_is(last))?;
         Ok(pages)
+    }
+
+    /// Writes a group of one page in the place of one that is held, and commits it.
+    pub fn rewrite(&mut self, head: &Head, body: &Body, page: u32) -> Result<(), EngineFault<F>> {
+        self.fill(head, body, true);
+        self.replace(page)?;
+        self.commit_is(page)
+    }
+
+    /// Makes the frame the next page of a group.
+    fn fill(&mut self, head: &Head, body: &Body, commits: bool) {
+        self.sequence += 1;
+        self.frame.fill(0xFF);
+        self.frame[..4].copy_from_slice(&head.root.to_le_bytes());
+        self.frame[4..8].copy_from_slice(&head.next.to_le_bytes());
+        self.frame[8..HEAD_BYTES].copy_from_slice(&head.since.to_le_bytes());
+        self.frame[HEAD_BYTES..][..body.bytes.len()].copy_from_slice(&body.bytes);
+        let header = PageHeader {
+            identity: self.identity,
+            sequence: self.sequence,
+            lowest: body.level,
+            height: if commits { head.height } else { 0 },
+            erase_count: 0,
+            records: head.records,
+            settling: false,
+            tag: body.tag,
+        };
+        self.layout().seal(&mut self.frame, &self.medium, &header);
+    }
+
+    /// Notes the page of the newest commit.
+    fn commit_is(&mut self, page: u32) -> Result<(), EngineFault<F>> {
+        self.hold(page);
+        self.commit.replace(page).map_or(Ok(()), |before| self.release(before))
     }
 
     /// Writes the frame to a page.

@@ -54,7 +54,7 @@ pub fn fills(of: &Experiments, fill: u32) -> Vec<Case> {
 
 /// The cases of these experiments.
 pub fn cases(of: &Experiments) -> Vec<Case> {
-    let mu_star = of.scale.sizes.iter().map(|&records| mu_star(of, records));
+    let mu_star = of.scale.heights.iter().map(|&records| mu_star(of, records));
     let sizes = of.scale.sizes.iter().flat_map(|&records| sizes(of, records)).chain(mu_star);
     let orders = [Order::Mixed, Order::AscendingFirst].map(|order| orders(of, order));
     let fills = FILLS.into_iter().flat_map(|fill| fills(of, fill));
@@ -100,7 +100,7 @@ fn by_height(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
     let title = "Random inserts into μ*-tree by records: its height, and the records of a page";
     let mut experiment = begun("mu-star", title);
     let mut found = Vec::new();
-    for &records in of.scale.sizes {
+    for &records in of.scale.heights {
         let case = mu_star(of, records);
         let (grown, cost) = (runs.grown(&case.growth)?, runs.costs(&case)?.inserts);
         let each = f64::from(records) / f64::from(grown.pages);

@@ -51,6 +51,8 @@ pub struct Scale {
     records: u32,
     /// Numbers of records of larger and smaller trees.
     sizes: &'static [u32],
+    /// The same for μ*-tree, of which heights and pages are of interest.
+    heights: &'static [u32],
     /// Values of *rs* in Figure 11, in per cent.
     ratios: &'static [u32],
     /// Values of *rs* for the trees that are only counted.
@@ -70,7 +72,8 @@ impl Scale {
     /// As in the paper.
     pub const FULL: Self = Self {
         records: 1_000_000,
-        sizes: &[100_000, 300_000, 1_000_000, 3_000_000],
+        sizes: &[100_000, 300_000, 1_000_000, 3_000_000, 10_000_000],
+        heights: &[100_000, 300_000, 1_000_000, 3_000_000],
         ratios: &[0, 25, 50, 75, 100],
         rival_ratios: &[0, 25, 50, 75, 100],
         log_blocks: &[4, 8, 16, 32, 64, 100, 256, 512],
@@ -78,12 +81,13 @@ impl Scale {
         tenths: 10,
         repetitions: 5,
         quick: false,
-        words: "full; trees of 3,000,000 records beside",
+        words: "full; trees of up to 10,000,000 records beside",
     };
     /// Takes seconds: a tree of as many blocks as 0.4 of the paper's, each of 8 pages.
     pub const QUICK: Self = Self {
         records: 50_000,
         sizes: &[25_000, 50_000],
+        heights: &[25_000, 50_000],
         ratios: &[0, 50, 100],
         rival_ratios: &[0, 100],
         log_blocks: &[4, 16, 100],

@@ -179,7 +179,15 @@ impl<F: Flash> MbTree<F> {
         };
         let bodies: Vec<_> =
             nodes.iter().map(|node| bytes::body(node, header_of(node), self.sizes)).collect();
-        let pages = self.pages.write(&head, &bodies)?;
+        let pages = match (&bodies[..], nodes.first().and_then(|node| self.homes.get(&node.number)))
+        {
+            // A page by itself is replaced where it is.
+            ([body], Some(&page)) => {
+                self.pages.rewrite(&head, body, page)?;
+                vec![page]
+            }
+            _ => self.pages.write(&head, &bodies)?,
+        };
         let mut homes = Vec::new();
         for (node, page) in nodes.iter().zip(pages) {
             homes.push((node.number, page));
