@@ -5,11 +5,13 @@
 
 use nandina::Cost;
 
+use crate::transit::Buffer;
+
 /// The most that the write of one page costs, in parts.
 ///
-/// [`total`](Self::total) is for the longest call. If idle steps convert ahead of need so that none
-/// of them has more to do when the host writes, no write waits for a conversion, and
-/// [`ahead`](Self::ahead) is for the longest one.
+/// [`total`](Self::total) is for the longest call. If idle steps convert ahead of need until none
+/// of them has more to do, the next [`Buffer::RESTED_WRITES`] page writes wait for no conversion,
+/// and [`ahead`](Self::ahead) is for the longest of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteCost {
     /// The page itself, and the merges or the collections that make room for it.
@@ -20,12 +22,12 @@ pub struct WriteCost {
     pub conversion: Cost,
     /// The block that is emptied after it, because it is worn little or has a weak page.
     pub maintenance: Cost,
-    /// Whether idle steps can convert all ahead of need.
+    /// Whether idle steps convert ahead of need.
     converts_ahead: bool,
 }
 
 impl WriteCost {
-    /// These parts. Idle steps may be able to convert all ahead of need.
+    /// These parts. Idle steps may convert ahead of need.
     pub(crate) const fn new(
         page: Cost,
         conversion: Cost,
@@ -46,11 +48,19 @@ impl WriteCost {
 
     /// The parts without the conversion.
     ///
-    /// `None` where a write may have to convert whatever idle steps do: buffer blocks that
-    /// neighbours share are converted as victims, and without
-    /// [`ahead`](crate::transit::Buffer::ahead) none is converted before it is needed.
+    /// `None` without [`ahead`](Buffer::ahead): then no buffer block is converted before it is
+    /// needed.
     pub fn ahead(&self) -> Option<Cost> {
         self.converts_ahead.then(|| self.page.and(1, self.maintenance))
+    }
+
+    /// The most of so many page writes in a row after idle steps, where these convert.
+    ///
+    /// The first [`Buffer::RESTED_WRITES`] of them wait for no conversion.
+    pub fn after_idle_steps(&self, writes: u64) -> Option<Cost> {
+        let rested = writes.min(Buffer::RESTED_WRITES.into());
+        let others = writes - rested;
+        Some(Cost::default().and(rested, self.ahead()?).and(others, self.total()))
     }
 }
 

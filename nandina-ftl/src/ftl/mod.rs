@@ -423,7 +423,8 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     /// once; nor is what begins a session before its first move (one program, two erases and 48
     /// reads at most). Volatile trims are made durable first, if `budget` is 5 or more, or 7 while
     /// there is a checkpoint. Then buffer blocks are converted as
-    /// [`Buffer::ahead`](crate::transit::Buffer::ahead) says, where room is not short.
+    /// [`Buffer::ahead`](crate::transit::Buffer::ahead) says, where room is not short. Once none is,
+    /// the next [`RESTED_WRITES`](crate::transit::Buffer::RESTED_WRITES) page writes convert none.
     pub fn idle(&mut self, budget: u32) -> Result<Idle, FtlError<F::Error>> {
         self.mount_if_in_doubt()?;
         self.settle()?;
@@ -440,6 +441,9 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         }
         let listed = self.log.operations().wrapping_sub(before);
         let is_due = self.convert_ahead(budget.saturating_sub(listed))?;
+        if !is_due {
+            self.transit.note_rest();
+        }
         let used = self.log.operations().wrapping_sub(before);
         let done = gc::step(self, budget.saturating_sub(used));
         let done = self.ended(done)?;

@@ -123,7 +123,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             covered!("ftl: a mount undoes trims that wait");
         }
         self.waiting.clear();
-        self.transit.summary.clear();
+        self.transit.clear();
         self.is_scanning = true;
         let found = match self.find_directory()? {
             Some(checkpoint) => match self.decide_from(checkpoint) {

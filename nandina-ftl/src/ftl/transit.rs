@@ -206,9 +206,14 @@ impl<'b, F: Flash, M: Mapping> Below<'b> for Ftl<'b, F, M> {
         Ok(self.mapping.admits(Extent::new(logical, 1))?)
     }
 
-    /// Collection must be able to go on beside it, so two blocks have to be left.
-    fn open_buffer(&mut self) -> Result<Option<BlockNumber>, Self::Error> {
-        let gained = gc::gain_room(self, 2 * self.log.block_pages());
+    /// Collection must be able to go on beside it, so two blocks have to be left. If the page may
+    /// not wait for collection, the room that idle steps gain has to do: one block.
+    fn open_buffer(&mut self, may_wait: bool) -> Result<Option<BlockNumber>, Self::Error> {
+        let pages = if may_wait { 2 } else { 1 } * self.log.block_pages();
+        if !may_wait && self.room() < self.kept() + pages {
+            return Ok(None);
+        }
+        let gained = gc::gain_room(self, pages);
         let gained = self.ended(gained);
         if gained.is_err() {
             covered!("ftl: no block is left for the buffer");

@@ -68,7 +68,8 @@ pub fn write_cost(
     };
     let block_pages = u64::from(block_pages);
     let victims = Victims { block_pages, valid: u64::from(valid).min(block_pages - 1) };
-    // The page; a list of trims that wait, for which a page more is kept free meanwhile.
+    // The page; a list of trims that wait, for which a page more is kept free meanwhile. Soon after
+    // idle steps nothing is collected for a buffer block that the page opens.
     let page = victims.gaining(3).and(1, Cost { reads: 1, programs: 2, erases: 2 });
     let spare = u64::from(SPARE_MOVES);
     let (mut conversion, mut rounds) = (Cost::default(), 1);
@@ -84,7 +85,5 @@ pub fn write_cost(
         rounds += block_pages + 3;
     }
     let maintenance = victims.moves(rounds * spare);
-    let is_alone = buffer.neighbours_of(geometry.pages_per_block) == 1;
-    let converts_ahead = buffer.blocks == 0 || (is_alone && buffer.ahead > 0);
-    WriteCost::new(page, conversion, maintenance, converts_ahead)
+    WriteCost::new(page, conversion, maintenance, buffer.blocks == 0 || buffer.ahead > 0)
 }

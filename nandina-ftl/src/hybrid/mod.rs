@@ -511,7 +511,8 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
     /// takes: four operations for each page of a block and eight more, in a log block for each page
     /// that counts. Buffer blocks are converted ahead of need as [`Buffer::ahead`] says, in steps of
     /// at most eight operations for each page of a block and 24 more; a budget below that converts
-    /// nothing. For these steps it settles after a cut, which is not counted.
+    /// nothing. For these steps it settles after a cut, which is not counted. Once none is due, the
+    /// next [`Buffer::RESTED_WRITES`] page writes convert none.
     fn idle(&mut self, budget: u32) -> Result<Idle, Self::Error> {
         self.mount_if_in_doubt()?;
         let mut before = self.media.operations;
@@ -541,7 +542,11 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
             self.change(|this| this.maintain().map(drop))?;
         }
         let operations = self.media.operations.wrapping_sub(before);
-        let more = self.media.weak.is_some() || self.transit.due_ahead().is_some();
+        let is_due = self.transit.due_ahead().is_some();
+        if !is_due {
+            self.transit.note_rest();
+        }
+        let more = self.media.weak.is_some() || is_due;
         Ok(Idle { operations, more, left_to_change: false })
     }
 

@@ -127,7 +127,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// Forgets all that is known of pages.
     pub(super) fn forget_all(&mut self) {
         self.maps.clear();
-        self.transit.summary.clear();
+        self.transit.clear();
         self.own = None;
         (self.open, self.recent) = ([Open::NONE; _], [Open::NONE; _]);
         self.suspects = Suspects::default();

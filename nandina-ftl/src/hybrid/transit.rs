@@ -167,7 +167,7 @@ impl<'b, F: Flash, P: Policy> Below<'b> for Hybrid<'b, F, P> {
             && self.doubtful(logical).is_none()
     }
 
-    fn open_buffer(&mut self) -> Result<Option<BlockNumber>, Self::Error> {
+    fn open_buffer(&mut self, _: bool) -> Result<Option<BlockNumber>, Self::Error> {
         self.media.open().map(Some)
     }
 

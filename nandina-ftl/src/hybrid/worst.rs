@@ -58,7 +58,5 @@ pub fn write_cost<P: Policy>(
     };
     let emptied = merges(for_a_log_block).and(1, Cost { reads: 1, programs: 1, erases: 2 });
     let maintenance = most(emptied, conversion);
-    let is_alone = buffer.neighbours_of(sizes.block_pages) == 1;
-    let converts_ahead = buffer.blocks == 0 || (is_alone && buffer.ahead > 0);
-    WriteCost::new(page, conversion, maintenance, converts_ahead)
+    WriteCost::new(page, conversion, maintenance, buffer.blocks == 0 || buffer.ahead > 0)
 }

@@ -31,12 +31,23 @@ pub struct Buffer {
     pub drops_superseded: bool,
     /// Unused buffer blocks that idle steps keep, by converting ahead of need. Printed: 0.
     ///
-    /// If it is not 0, idle steps convert full blocks too. Where neighbours share, they convert only
-    /// these: a logical block without a buffer block can join that of a neighbour.
+    /// If it is not 0, idle steps convert full blocks too. Where neighbours share, they convert
+    /// others only if a page write found no buffer block for its group: most logical blocks can
+    /// join that of a neighbour.
+    ///
+    /// If it is not 0, nothing is converted for the next [`RESTED_WRITES`](Self::RESTED_WRITES)
+    /// page writes after idle steps that left nothing to convert.
     pub ahead: u32,
 }
 
 impl Buffer {
+    /// Page writes after idle steps for which nothing is converted.
+    ///
+    /// A page for which a block would have to be converted passes the buffer. So many are more than
+    /// a change of an index without a write buffer takes, however high its tree is (12 levels), and
+    /// too few to matter if a host never rests again.
+    pub const RESTED_WRITES: u32 = 64;
+
     /// No buffer.
     pub const NONE: Self = Self::as_printed(0);
 

@@ -11,6 +11,9 @@
 //! needed, a neighbour's is shared, or the one with the fewest pages is converted first. A
 //! conversion can end between any two pages and be continued.
 //!
+//! No page write waits for a conversion soon after idle steps that left none due: the page passes
+//! the buffer, and the next idle steps convert.
+//!
 //! # Versions
 //!
 //! A conversion copies only pages that count, and nothing is written by the host meanwhile. So a
@@ -47,6 +50,8 @@ pub struct Conversions {
     pub completed: u64,
     /// Of the buffer blocks, those that idle steps converted.
     pub ahead: u64,
+    /// Page writes after idle steps that passed the buffer, so that no block was converted for them.
+    pub passed: u64,
 }
 
 /// A buffer block as the Summary table has it.
@@ -77,6 +82,10 @@ pub(crate) struct State<'b> {
     run: Range<u32>,
     /// Buffer blocks that are kept for groups without one.
     kept: u32,
+    /// Page writes for which nothing is converted, since idle steps left nothing due.
+    rested: u32,
+    /// Whether one of them found no buffer block for its group since then.
+    lacks: bool,
 }
 
 impl<'b> State<'b> {
@@ -103,7 +112,15 @@ impl<'b> State<'b> {
             logical_pages,
             run: 0..0,
             kept: 0,
+            rested: 0,
+            lacks: false,
         }
+    }
+
+    /// Forgets all buffer blocks, and what idle steps did.
+    pub fn clear(&mut self) {
+        self.summary.clear();
+        (self.rested, self.lacks) = (0, false);
     }
 
     /// Whether there are buffer blocks at all.
@@ -159,8 +176,23 @@ impl<'b> State<'b> {
         let full = self.summary.used().find(|(_, entry)| !self.has_room(entry)).map(|(at, _)| at);
         let used = self.summary.used().count() as u32;
         let is_alone = self.summary.group_pages <= self.block_pages;
-        let is_short = is_alone && used + buffer.ahead.min(buffer.blocks) > buffer.blocks;
-        full.or_else(|| self.victim().filter(|_| is_short))
+        let is_short = used + buffer.ahead.min(buffer.blocks) > buffer.blocks;
+        let is_needed = is_short && (is_alone || self.lacks);
+        full.or_else(|| self.victim().filter(|_| is_needed))
+    }
+
+    /// Notes that idle steps have left nothing to convert.
+    pub const fn note_rest(&mut self) {
+        if self.buffer.ahead > 0 {
+            (self.rested, self.lacks) = (Buffer::RESTED_WRITES, false);
+        }
+    }
+
+    /// Notes a page write. Returns whether it may wait until a buffer block is converted.
+    const fn note_write(&mut self) -> bool {
+        let may_wait = self.rested == 0;
+        self.rested = self.rested.saturating_sub(1);
+        may_wait
     }
 }
 
@@ -199,7 +231,9 @@ pub(crate) trait Below<'b> {
     }
 
     /// Erases a free block, the least worn one, to be a buffer block; `None` if there is none.
-    fn open_buffer(&mut self) -> Result<Option<BlockNumber>, Self::Error>;
+    ///
+    /// Whether the page may wait for work that makes a block free is given.
+    fn open_buffer(&mut self, may_wait: bool) -> Result<Option<BlockNumber>, Self::Error>;
 
     /// Programs a logical page into a buffer block. The page before it there is given, too.
     ///
@@ -280,11 +314,12 @@ pub(crate) trait Below<'b> {
     ///
     /// Returns `false` if it passes the buffer: then the FTL below has to write it, at once.
     fn append(&mut self, logical: u32, bytes: &[u8]) -> Result<bool, Self::Error> {
+        let may_wait = self.transit_mut().note_write();
         if self.passes(logical) {
             return Ok(false);
         }
         loop {
-            let Some(at) = self.buffer_block(logical)? else { return Ok(false) };
+            let Some(at) = self.buffer_block(logical, may_wait)? else { return Ok(false) };
             let State { summary, .. } = self.transit();
             let entry = summary.get(at);
             let (block, place) = (BlockNumber(entry.block), entry.next);
@@ -307,8 +342,8 @@ pub(crate) trait Below<'b> {
     ///
     /// A logical block has its own, or joins a neighbour's once too few are left. How many are kept
     /// for groups that have none rises whenever such a group finds none left. `None` if the FTL
-    /// below has no block to spare.
-    fn buffer_block(&mut self, logical: u32) -> Result<Option<u32>, Self::Error> {
+    /// below has no block to spare, or if the page would have to wait and may not.
+    fn buffer_block(&mut self, logical: u32, may_wait: bool) -> Result<Option<u32>, Self::Error> {
         let (group, buffer) = (self.transit().summary.group_of(logical), self.transit().buffer);
         loop {
             self.prepare(logical)?;
@@ -316,6 +351,13 @@ pub(crate) trait Below<'b> {
                 let state = self.transit();
                 if state.has_room(&state.summary.get(at)) {
                     return Ok(Some(at));
+                }
+                // What is in doubt is decided before anything of its group is newer below.
+                if !may_wait && !state.summary.get(at).is_doubtful {
+                    let state = self.transit_mut();
+                    state.close(at);
+                    state.conversions.passed += 1;
+                    return Ok(None);
                 }
                 self.convert(at)?;
                 continue;
@@ -326,7 +368,7 @@ pub(crate) trait Below<'b> {
             let shared = state.summary.entries_of(group).find(has_room);
             let kept = if shared.is_some() { state.kept } else { 0 };
             if used.saturating_add(kept) < buffer.blocks
-                && let Some(block) = self.open_buffer()?
+                && let Some(block) = self.open_buffer(may_wait)?
             {
                 return Ok(self.transit_mut().summary.add(Entry::new(block.0, group)));
             }
@@ -335,6 +377,11 @@ pub(crate) trait Below<'b> {
             }
             let state = self.transit_mut();
             state.kept = (state.kept + 1).min(buffer.blocks);
+            if !may_wait {
+                state.lacks = true;
+                state.conversions.passed += 1;
+                return Ok(None);
+            }
             let Some(victim) = state.victim() else { return Ok(None) };
             self.convert(victim)?;
         }

@@ -4,14 +4,14 @@
 //! later mounts and reads agree on which.
 
 use nandina::flash::{Capabilities, Geometry, Pairing, Profile};
-use nandina_ftl::hybrid::{Buffer, Merges};
+use nandina_ftl::hybrid::{Buffer, Merges, SequentialRule};
 use nandina_sim::{Chip, Faults, TINY};
 
 use crate::cutting::{
     Within, cut_everywhere, cut_format, cut_in_a_row, cut_what_settles, cut_while_blocks_fail,
     fill, start, tear_last, unstable,
 };
-use crate::host::{Change, Host, Memory, Outcome, Step, Which};
+use crate::host::{Change, Device, Host, Memory, Outcome, Step, Which};
 use crate::numbers::Numbers;
 use crate::{ALL, BARE, BUFFERED, CHIP, FAILING, Share, is_full, seeds};
 
@@ -229,6 +229,78 @@ fn cuts_on_the_smallest_chip_on_shared_cells_and_without_a_spare_area() {
         }
     }
     assert!(cuts > 40, "only {cuts} cuts");
+}
+
+/// Buffers whose idle steps convert ahead, over each policy; in the last, neighbours share blocks.
+pub const RESTING: [Which; 3] = {
+    let apart = Buffer { ahead: 1, ..Buffer::as_printed(2) };
+    let shared = Buffer { neighbours: 3, ..apart };
+    [
+        Which::OverBlock(apart),
+        Which::OverBast(2, apart),
+        Which::OverFast(3, SequentialRule::FirstPage, shared),
+    ]
+};
+
+/// Idle steps, and then more page writes in a few logical blocks than their buffer blocks have room
+/// for: the last ones pass the buffer.
+pub fn pass_after_rest(
+    ftl: &mut dyn Device,
+    host: &mut Host,
+    numbers: &mut Numbers,
+) -> Outcome<()> {
+    let (pages, passed) = (host.pages.len() as u32, ftl.conversions().passed);
+    while ftl.idle(300)?.more {}
+    host.note(ftl);
+    for at in 0..24 {
+        let logical = match at % 4 {
+            0 => numbers.below(pages),
+            _ => numbers.below(12),
+        };
+        host.make(ftl, Change::Write(logical, 3000 + at))?;
+    }
+    assert!(ftl.conversions().passed > passed, "no page passes the buffer");
+    Ok(())
+}
+
+fn resting_session(
+    memory: &mut Memory,
+    chip: &mut Chip,
+    host: &mut Host,
+    numbers: &mut Numbers,
+) -> Outcome<()> {
+    memory.with(chip, false, |ftl| (0..2).try_for_each(|_| pass_after_rest(ftl, host, numbers)))
+}
+
+#[test]
+fn each_page_is_old_or_new_after_a_cut_where_pages_pass_after_idle_steps() {
+    let mut cuts_in_passes = 0;
+    for which in RESTING {
+        for pages in [0, 1, 2] {
+            let mut memory = Memory::new(&CHIP, which);
+            let begun = start(CHIP, &mut memory, 12, unstable(pages));
+            let mut noted = begun.host.clone();
+            noted.steps = Some(Vec::new());
+            let Numbers(seed) = begun.numbers;
+            let (mut whole, before) = (begun.chip.clone(), begun.chip.counters().operations());
+            resting_session(&mut memory, &mut whole, &mut noted, &mut Numbers(seed)).unwrap();
+            let steps: Vec<Step> = noted.steps.take().into_iter().flatten().collect();
+            let passes: Vec<_> = steps
+                .windows(2)
+                .filter(|it| it[1].conversions.passed > it[0].conversions.passed)
+                .map(|it| it[0].operations - before..it[1].operations - before)
+                .collect();
+            let is_in_pass = |at: &u64| passes.iter().any(|range| range.contains(at));
+            let share = Share::one_in(23);
+            let takes = |at: u64| share.takes(at) || passes.iter().any(|it| it.start == at);
+            let name = format!("{which:?}");
+            let work = &resting_session;
+            let cuts = cut_everywhere(&mut memory, &begun, pages, work, &takes, &name);
+            cuts_in_passes += cuts.first.iter().filter(|at| is_in_pass(at)).count();
+        }
+    }
+    println!("{cuts_in_passes} cuts in writes that pass the buffer");
+    assert!(cuts_in_passes > 50, "only {cuts_in_passes}");
 }
 
 #[test]

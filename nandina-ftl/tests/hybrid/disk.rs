@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use nandina::flash::{Flash, Geometry, Profile};
 use nandina::store::BTree;
-use nandina::{Index, Options, key, ram_needed as index_ram_needed};
+use nandina::{Index, Options, key, plan, ram_needed as index_ram_needed};
 use nandina_ftl::LogicalPages;
 use nandina_ftl::ftl::Disk;
 use nandina_ftl::hybrid::{
     Buffer, Fast, Hybrid, Policy, SequentialRule, Transit, logical_pages_max, ram_needed,
+    write_cost,
 };
 use nandina_sim::{Chip, Cut, Faults, TINY};
 
@@ -171,9 +172,9 @@ fn an_index_in_place_works_behind_buffer_blocks_through_cuts() {
 
 /// Inserts records, with idle steps of the index in between or without.
 ///
-/// Returns the conversions in idle steps, and the most programs of one insert.
-fn inserts_with_steps(rests: bool) -> (u64, u64) {
-    let policy = Transit { over: FAST, buffer: Buffer { ahead: 1, ..Buffer::as_printed(4) } };
+/// Returns the conversions in idle steps, the others, and the most programs of one insert.
+fn inserts_with_steps(buffer: Buffer, rests: bool) -> (u64, u64, u64) {
+    let policy = Transit { over: FAST, buffer };
     let (mut chip, mut numbers, options) = (Chip::new(NAND), Numbers(5), Options::new(4, 8));
     let mut content = BTreeMap::new();
     with_disk(&mut chip, true, policy, |disk| {
@@ -181,6 +182,12 @@ fn inserts_with_steps(rests: bool) -> (u64, u64) {
         let mut ram = vec![0; index_ram_needed::<BTree>(&disk.geometry(), &options)];
         let mut index = Index::<_, BTree>::format(&mut *disk, &options, &mut ram).unwrap();
         let least = index.gc_step_least();
+        let (geometry, capabilities) = (NAND.geometry, NAND.capabilities);
+        let above = index.flash();
+        let plan = plan::<BTree>(&above.geometry(), &above.capabilities(), &options, 900).unwrap();
+        let below = logical_pages_max(&geometry, &capabilities, &policy);
+        let below = write_cost(&geometry, &capabilities, &policy, below);
+        let most = below.after_idle_steps(plan.change.programs).unwrap().programs;
         let mut longest = 0;
         for turn in 0..2_000u64 {
             let key = key::from_u32(numbers.below(900));
@@ -197,7 +204,9 @@ fn inserts_with_steps(rests: bool) -> (u64, u64) {
         for (key, value) in &content {
             assert_eq!(index.get(key).unwrap(), Some(&value[..]));
         }
-        Some((disk.ftl().conversions().ahead, longest))
+        assert!(!rests || longest <= most, "{longest} programs, at most {most}");
+        let done = disk.ftl().conversions();
+        Some((done.ahead, done.blocks - done.ahead, longest))
     })
     .unwrap()
 }
@@ -205,9 +214,14 @@ fn inserts_with_steps(rests: bool) -> (u64, u64) {
 /// So no insert waits for one.
 #[test]
 fn idle_steps_of_an_index_convert_buffer_blocks_ahead() {
-    let ((none, waits), (ahead, rested)) = (inserts_with_steps(false), inserts_with_steps(true));
-    println!("the longest insert: {waits} programs, {rested} with {ahead} conversions ahead");
-    assert_eq!(none, 0);
-    assert!(ahead > 20, "{ahead}");
-    assert!(2 * rested < waits, "{rested} programs of {waits}");
+    let apart = Buffer { ahead: 1, ..Buffer::as_printed(4) };
+    // Where neighbours share a buffer block, too.
+    for buffer in [apart, Buffer { blocks: 1, neighbours: 3, ..apart }] {
+        let (none, others, waits) = inserts_with_steps(buffer, false);
+        assert!(none == 0 && others > 20, "{none}, {others}");
+        let (ahead, others, rested) = inserts_with_steps(buffer, true);
+        println!("the longest insert: {waits} programs, {rested} with {ahead} conversions ahead");
+        assert!(ahead > 20 && others == 0, "{ahead}, {others}");
+        assert!(2 * rested < waits, "{rested} programs of {waits}");
+    }
 }

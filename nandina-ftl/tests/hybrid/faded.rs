@@ -10,6 +10,7 @@ use nandina_ftl::ftl::FtlError;
 use nandina_ftl::hybrid::{Buffer, SequentialRule};
 use nandina_sim::{Chip, Cut, Faults};
 
+use crate::cuts::{RESTING, pass_after_rest};
 use crate::host::{Change, Device, Host, Memory, Outcome, Which};
 use crate::numbers::Numbers;
 use crate::{BUFFERED, CHIP, Share, is_full};
@@ -133,23 +134,47 @@ fn a_faded_page_of_a_buffer_block_is_an_error_and_never_an_older_version() {
     let (mut single, mut lost) = (0, 0);
     for which in BUFFERED {
         for seed in 1..1 + if is_full() { 4 } else { 1 } {
-            let (mut chip, host) = used(which, seed);
-            for (_, pages) in buffered(&mut chip) {
-                let live = live_pages(which, &chip, &pages);
-                // A block without pages that count is free.
-                let places = if live.is_empty() { 0 } else { pages.len() - 1 };
-                for place in 0..places {
-                    // A page that was superseded, in its block or below, is no loss.
-                    let is_live = live.contains(&pages[place].0);
-                    let found = fade(which, &chip, &host, &pages[place..=place], 1);
-                    assert_eq!(found == 1, is_live, "{which:?}, seed {seed}, place {place}");
-                    (single, lost) = (single + 1, lost + found);
-                }
-            }
+            let (chip, host) = used(which, seed);
+            let (tried, found) = fade_each(which, chip, &host);
+            (single, lost) = (single + tried, lost + found);
         }
     }
     println!("{single} pages faded one by one, of which {lost} counted");
     assert!(single > 30 && lost > 15, "{single}, {lost}");
+}
+
+/// Fades each page of the buffer blocks alone, but the last ones. Returns these, and the errors.
+fn fade_each(which: Which, mut chip: Chip, host: &Host) -> (usize, usize) {
+    let (mut single, mut lost) = (0, 0);
+    for (_, pages) in buffered(&mut chip) {
+        let live = live_pages(which, &chip, &pages);
+        // A block without pages that count is free.
+        let places = if live.is_empty() { 0 } else { pages.len() - 1 };
+        for place in 0..places {
+            // A page that was superseded, in its block or below, is no loss.
+            let is_live = live.contains(&pages[place].0);
+            let found = fade(which, &chip, host, &pages[place..=place], 1);
+            assert_eq!(found == 1, is_live, "{which:?}, place {place}");
+            (single, lost) = (single + 1, lost + found);
+        }
+    }
+    (single, lost)
+}
+
+/// Where newer pages of their logical blocks have passed the buffer, too.
+#[test]
+fn a_faded_page_stays_an_error_behind_pages_that_passed_after_idle_steps() {
+    let (mut single, mut lost) = (0, 0);
+    for which in RESTING {
+        let (mut chip, mut host) = used(which, 7);
+        let (mut memory, mut numbers) = (Memory::new(&CHIP, which), Numbers(8));
+        let work = |ftl: &mut dyn Device| pass_after_rest(ftl, &mut host, &mut numbers);
+        memory.with(&mut chip, false, work).unwrap();
+        let (tried, found) = fade_each(which, chip, &host);
+        (single, lost) = (single + tried, lost + found);
+    }
+    println!("{single} pages faded one by one, of which {lost} counted");
+    assert!(single > 15 && lost > 5, "{single}, {lost}");
 }
 
 /// Those of the pages of a buffer block that count.
