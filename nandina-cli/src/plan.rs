@@ -168,8 +168,9 @@ impl Below {
 
     /// The same if idle steps have converted all that is due, where they can.
     fn ahead(&self, cost: Cost) -> Option<Cost> {
-        let write = self.write.ahead().filter(|_| self.layer.buffer_blocks().is_some())?;
-        Some(Cost { reads: cost.reads, ..Cost::default() }.and(cost.programs, write))
+        self.layer.buffer_blocks()?;
+        let writes = self.write.after_idle_steps(cost.programs)?;
+        Some(Cost { reads: cost.reads, ..Cost::default() }.and(1, writes))
     }
 
     /// Bytes of RAM, with those of its map.
@@ -287,12 +288,7 @@ const CALLS: [Call; 5] = [
     ("close", |plan| plan.close),
 ];
 
-/// Why there is no such row.
-const NO_BOUND: &str = " There is no bound for a change after idle steps: there are fewer buffer \
-                        blocks than logical blocks, so that neighbours share them and a write may \
-                        always convert one.";
-
-/// A change whose writes wait for no conversion.
+/// A change whose writes wait for no conversion, or few of them where it takes many.
 const AFTER_IDLE_STEPS: &str = "change after idle steps";
 
 fn as_json(profile: &Profile, (system, plan): &(&str, Answer), below: Option<&Below>) -> Value {
@@ -380,15 +376,11 @@ fn table(
             }
         }
     }
-    let mut no_bound = "";
     for (system, plan) in plans {
         if let (Some(below), Ok((plan, _))) = (below, plan)
-            && below.layer.buffer_blocks().is_some()
+            && let Some(ahead) = below.ahead(plan.change)
         {
-            match below.ahead(plan.change) {
-                Some(ahead) => add(AFTER_IDLE_STEPS, system, ahead),
-                None => no_bound = NO_BOUND,
-            }
+            add(AFTER_IDLE_STEPS, system, ahead);
         }
     }
     let ftl = below.map_or(String::new(), |below| below.text(profile));
@@ -407,7 +399,7 @@ fn table(
         "{ftl}{records} records on {}, {} blocks, nodes half full\n{sizes}\n\nThe most that one call costs on \
          a chip whose blocks do not fail\n{costs}{refused}\n\nRAM is the buffer; the index struct comes on \
          top. A change is an insert, a replacement or a remove with the garbage collection due,{calls} Time is \
-         modelled, each operation at a random place.{no_bound}",
+         modelled, each operation at a random place.",
         profile.key, profile.geometry.blocks
     )
 }

@@ -293,12 +293,21 @@ fn a_plan_above_a_hybrid_ftl_has_what_its_merges_and_conversions_cost() {
         for plan in listed {
             let change = plan["at_most"]["change"]["programs"].as_u64().unwrap();
             assert!(change > all && change.is_multiple_of(all), "{change} programs, {all} a write");
+            // Here neighbours share buffer blocks, and none is converted for a page of a change.
+            let rested = plan["at_most"]["change_after_idle_steps"]["programs"].as_u64();
+            let ahead = programs(plans, "all, after idle steps");
+            assert_eq!(rested, ahead.map(|ahead| ahead * change / all));
+            assert!(rested.is_none_or(|rested| rested < change));
             assert!(plan["at_most"]["open"].is_null());
         }
     }
     // A random log block has pages of as many logical blocks as it has pages, 64.
     assert_eq!(programs(&bare, "the page and what makes room for it"), Some(65 * 64 + 2));
     assert_eq!(programs(&bare, "a conversion before it"), None);
+    assert_eq!(programs(&bare, "all, after idle steps"), None);
+    assert!(programs(&buffered, "all, after idle steps") < programs(&buffered, "all"));
+    let printed = json(&[&line[..], &["--transit", "16", "--as-printed"]].concat());
+    assert_eq!(programs(&printed, "all, after idle steps"), None);
     assert!(programs(&bare, "all") < programs(&buffered, "all"));
     assert!(programs(&buffered, "a conversion before it") > Some(64));
     // A page map merges nothing; a conversion moves a block of pages, and room for them is gained.
