@@ -162,7 +162,10 @@ impl<'b, F: Flash> Media<'b, F> {
                     if reading == Reading::Corrected && self.blocks.is_valid(page) {
                         self.weak = Some(page);
                     }
-                    return Ok(layout.open(self.frames.bytes(frame)));
+                    let (flash, bytes) = (&mut self.flash, self.frames.bytes(frame));
+                    let mut sum = |pieces: &[&[u8]]| flash.checksum(pieces);
+                    let checked = layout.check_as(bytes, true, &mut sum);
+                    return Ok(checked.map(|()| layout.header(bytes)));
                 }
                 Err(error) if error.kind() == ErrorKind::Uncorrectable => {}
                 Err(error) => return Err(Fault::Device(error)),
@@ -204,8 +207,9 @@ impl<'b, F: Flash> Media<'b, F> {
             tag: 0,
         };
         let layout = self.layout();
-        let bytes = self.frames.bytes_mut(frame);
-        layout.seal(bytes, &self.medium, &header);
+        let (flash, bytes) = (&mut self.flash, self.frames.bytes_mut(frame));
+        let mut sum = |pieces: &[&[u8]]| flash.checksum(pieces);
+        layout.seal_as(bytes, &self.medium, &header, self.medium.appended, &mut sum);
         let (main, spare) = bytes.split_at(layout.page_bytes());
         let programmed = self.flash.program(page, main, spare);
         self.programmed(page, programmed)

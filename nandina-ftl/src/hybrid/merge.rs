@@ -16,6 +16,15 @@ use super::maps::Slot;
 use super::policy::Policy;
 use crate::transit::Below as _;
 
+/// Where the pages of a full merge come from, beside the FTL itself.
+#[derive(Clone, Copy)]
+struct Sources {
+    /// Whether the buffer may have pages of the logical block.
+    has_buffered: bool,
+    /// Whether these are copied: else the older ones are, and count for nothing.
+    takes_buffered: bool,
+}
+
 impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// Merges a log block, which is free afterwards.
     pub(super) fn retire(&mut self, at: u32) -> Result<(), Fault<F::Error>> {
@@ -52,11 +61,12 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         let block = BlockNumber(block);
         let pages = self.pages_of(logical_block).enumerate().skip(first as usize);
         let last = pages.filter(|&(_, logical)| self.find_below(logical).is_some()).last();
+        let has_buffered = self.has_buffer_block(logical_block);
         let last = last.map_or(first, |(place, _)| place as u32);
         for place in first..=last {
             let logical = logical_block * self.block_pages() + place;
             let cause = Cause::copy(place == last);
-            let is_old = self.find_in_buffer(logical).is_some();
+            let is_old = has_buffered && self.find_in_buffer(logical).is_some();
             let programmed = match self.find_below(logical) {
                 Some(page) => self.copy(page, logical, is_old, block, place, cause)?,
                 None => self.pad(block, place, cause)?,
@@ -165,33 +175,51 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         logical_block: u32,
         new: Option<Kind>,
     ) -> Result<(), Fault<F::Error>> {
-        self.merge_from(logical_block, new, Self::find_below)
+        self.merge_from(logical_block, new, false)
     }
 
     /// Copies the newest pages of a logical block into a free block, from the buffer as well.
     pub(super) fn complete(&mut self, logical_block: u32) -> Result<(), Fault<F::Error>> {
-        self.merge_from(logical_block, None, Self::find)
+        self.merge_from(logical_block, None, true)
     }
 
-    /// A full merge of the pages that `find` finds.
+    /// Whether the buffer may have pages of a logical block.
+    fn has_buffer_block(&self, logical_block: u32) -> bool {
+        let summary = &self.transit.summary;
+        let (first, pages) = (logical_block * self.block_pages(), self.block_pages());
+        let mut groups = summary.group_of(first)..=summary.group_of(first + pages - 1);
+        groups.any(|group| summary.entries_of(group).next().is_some())
+    }
+
+    /// The page that a full merge copies, and whether the buffer supersedes it.
+    fn source(&self, of: Sources, logical: u32) -> Option<(PageNumber, bool)> {
+        let buffered = if of.has_buffered { self.find_in_buffer(logical) } else { None };
+        match buffered.filter(|_| of.takes_buffered) {
+            Some(page) => Some((page, false)),
+            None => self.find_below(logical).map(|page| (page, buffered.is_some())),
+        }
+    }
+
+    /// A full merge, which copies pages from the buffer as well or leaves those there.
     fn merge_from(
         &mut self,
         logical_block: u32,
         new: Option<Kind>,
-        find: fn(&Self, u32) -> Option<PageNumber>,
+        takes_buffered: bool,
     ) -> Result<(), Fault<F::Error>> {
+        let from = Sources { has_buffered: self.has_buffer_block(logical_block), takes_buffered };
         let is_new = |logical| new.is_some_and(|kind| kind.logical() == Some(logical));
         let first = logical_block * self.block_pages();
         let pages = self.pages_of(logical_block);
-        let held = |this: &Self, logical| is_new(logical) || find(this, logical).is_some();
-        let last = pages.clone().filter(|&logical| held(self, logical)).last();
+        let held = |&logical: &u32| is_new(logical) || self.source(from, logical).is_some();
+        let last = pages.filter(held).last();
         let Some(last) = last else {
             self.replace_data(logical_block, None)?;
             return self.drop_empty_slots(logical_block);
         };
         let block = loop {
             let block = self.media.open()?;
-            if self.fill(block, first..last + 1, new, find)? {
+            if self.fill(block, first..last + 1, new, from)? {
                 break block;
             }
             // It counts for nothing, and no mount may see it: it is marked as bad.
@@ -199,15 +227,17 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             self.media.free(block)?;
         };
         for logical in first..=last {
-            if held(self, logical) {
-                // The page in the buffer counts, if it was not written here.
-                if is_new(logical) || find(self, logical) == self.find(logical) {
-                    self.forget(logical);
-                } else {
-                    self.forget_below(logical);
-                }
-                self.media.blocks.set_valid(self.media.page_at(block, logical - first), true);
+            let source = self.source(from, logical);
+            if source.is_none() && !is_new(logical) {
+                continue;
             }
+            // The page in the buffer counts, if it was not written here.
+            let stays = !is_new(logical) && source.is_some_and(|(_, is_old)| is_old);
+            if from.has_buffered && !stays {
+                self.forget_buffered(logical);
+            }
+            self.forget_below(logical);
+            self.media.blocks.set_valid(self.media.page_at(block, logical - first), true);
         }
         self.merges.full += 1;
         self.replace_data(logical_block, Some(block))?;
@@ -221,17 +251,16 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         block: BlockNumber,
         pages: core::ops::Range<u32>,
         new: Option<Kind>,
-        find: fn(&Self, u32) -> Option<PageNumber>,
+        from: Sources,
     ) -> Result<bool, Fault<F::Error>> {
         for logical in pages.clone() {
             let place = logical - pages.start;
             let cause = Cause::copy(logical + 1 == pages.end);
-            let programmed = match (new, find(self, logical)) {
+            let programmed = match (new, self.source(from, logical)) {
                 (Some(kind), _) if kind.logical() == Some(logical) => {
                     self.media.program(self.media.page_at(block, place), 0, kind.label(cause))?
                 }
-                (_, Some(page)) => {
-                    let is_old = self.find(logical) != Some(page);
+                (_, Some((page, is_old))) => {
                     self.copy(page, logical, is_old, block, place, cause)?
                 }
                 // The first place is always programmed first.

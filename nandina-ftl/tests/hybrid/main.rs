@@ -6,6 +6,7 @@
 #[path = "../chips/mod.rs"]
 mod chips;
 mod counts;
+mod crc_unit;
 mod cuts;
 #[path = "../cutting/mod.rs"]
 mod cutting;
