@@ -3,9 +3,9 @@
 use clap::Args;
 use nandina::flash::profile::{self, Profile};
 use nandina_lab::LabError;
-use nandina_lab::layer::{Layer, TransitBuffer};
+use nandina_lab::layer::{Layer, TransitBuffer, name_of};
 use nandina_lab::rivals;
-use nandina_lab::systems::{SYSTEMS, stack, usual_layer};
+use nandina_lab::systems::{SYSTEMS, stack, stacks, usual_layer};
 
 /// Returns the chip of this name.
 pub fn device(key: &str) -> Result<Profile, LabError> {
@@ -50,12 +50,14 @@ pub fn with_rivals(keys: &[String]) -> Result<Vec<&'static str>, LabError> {
     named(keys, SYSTEMS.iter().chain(rivals::SYSTEMS).map(|system| system.key).collect())
 }
 
+/// Returns the systems of these names, which are among the `known` ones.
 fn named(keys: &[String], known: Vec<&'static str>) -> Result<Vec<&'static str>, LabError> {
     if keys.is_empty() {
         return Ok(known);
     }
     let system = |key: &String| {
         known.iter().copied().find(|known| known == key).ok_or_else(|| {
+            let known: Vec<_> = known.iter().chain(&stacks()).copied().collect();
             let known = known.join(", ");
             LabError(format!("there is no system '{key}': choose from {known}"))
         })
@@ -161,6 +163,14 @@ pub fn chosen_over(
     }
     let layers: Vec<_> = chosen.iter().map(|&(_, layer)| layer).collect();
     settings.check(&layers, over_provisioning)?;
+    // One that was named, and the usual one of a system, may be the same.
+    let mut names = Vec::new();
+    chosen.retain(|&(system, layer)| {
+        let name = name_of(system, layer);
+        let is_new = !names.contains(&name);
+        names.push(name);
+        is_new
+    });
     Ok(chosen)
 }
 
@@ -179,6 +189,13 @@ fn layers_named(
             true => error,
             false => LabError(format!("{error}, {NO_LAYER}")),
         })?;
+        let twice = [
+            (settings.log_blocks.is_some() && layer.names_log_blocks(), "--log-blocks"),
+            (settings.transit.is_some() && layer.buffer_blocks().is_some(), "--transit"),
+        ];
+        if let Some((_, option)) = twice.iter().find(|(is_twice, _)| *is_twice) {
+            return Err(LabError(format!("'{name}' says how many: leave {option} out")));
+        }
         settings.of(layer, over_provisioning).map(Some)
     };
     names.iter().map(layer).collect()

@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use nandina::GcPolicy;
 use nandina_lab::LabError;
 use nandina_lab::block_trace::Refused;
+use nandina_lab::layer::HYBRIDS;
 use nandina_lab::replay::{
     DeviceReport, DeviceSetup, LeftOut, Report, Setup, mappings_on_chip, readings,
     readings_on_chip, replay, replay_on_chip,
@@ -20,9 +21,10 @@ pub struct Replay {
     #[command(flatten)]
     trace: Input,
     /// Translation layer on a simulated chip: page, with the mappings, or a hybrid one, block, bast
-    /// or fast, which has its own maps; with none the mappings run alone
-    #[arg(long, default_value = "none", value_parser = ["none", "page", "block", "bast", "fast"])]
-    ftl: String,
+    /// or fast, which has its own maps; with none the mappings run alone [default: none, or the
+    /// hybrid one that --map names]
+    #[arg(long, value_parser = ["none", "page", "block", "bast", "fast"])]
+    ftl: Option<String>,
     #[command(flatten)]
     hybrid: HybridSettings,
     /// With an FTL: the chip; its number of blocks follows from the space. `nandina devices`
@@ -38,7 +40,7 @@ pub struct Replay {
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=1000))]
     op: Option<u32>,
     /// Mappings to replay on, separated by commas, besides page and page-2; `nandina mappings` lists
-    /// them [default: all]
+    /// them; or block, bast or fast, as by --ftl [default: all]
     #[arg(long, value_name = "MAPPINGS", value_delimiter = ',')]
     map: Vec<String>,
     /// Bytes of the logical space; requests behind it are refused [default: what the trace names]
@@ -77,18 +79,27 @@ enum Trims {
 
 impl Replay {
     pub fn run(&self) -> Result<(), LabError> {
-        if self.ftl == "none" { self.alone() } else { self.on_chip() }
+        // A hybrid FTL is its map: `--map fast` chooses it as well.
+        let hybrid = match &self.map[..] {
+            [map] if HYBRIDS.iter().any(|(name, ..)| name == map) => Some(&map[..]),
+            _ => None,
+        };
+        match (self.ftl.as_deref(), hybrid) {
+            (ftl, Some(map)) if ftl.is_none_or(|ftl| ftl == map) => self.on_chip(map, &[]),
+            (None | Some("none"), _) => self.alone(),
+            (Some(ftl), _) => self.on_chip(ftl, &self.map),
+        }
     }
 
-    fn on_chip(&self) -> Result<(), LabError> {
+    fn on_chip(&self, ftl: &str, maps: &[String]) -> Result<(), LabError> {
         if self.trace.chosen_unit().is_some() {
             return Err(LabError("--unit is for --ftl none: an FTL maps pages of its chip".into()));
         }
-        let layer = format!("ftl:{}", self.ftl);
+        let layer = format!("ftl:{ftl}");
         // Over-provisioning is set below, for page and hybrid FTLs alike.
         let layer = layers(&[layer], self.hybrid, None)?[0];
-        let hybrid = layer.filter(|_| self.ftl != "page");
-        if hybrid.is_some() && !self.map.is_empty() {
+        let hybrid = layer.filter(|_| ftl != "page");
+        if hybrid.is_some() && !maps.is_empty() {
             let what = "--map is for --ftl page: a hybrid FTL has maps of its own";
             return Err(LabError(what.into()));
         }
@@ -108,7 +119,7 @@ impl Replay {
             return Err(LabError(what.into()));
         }
         let setup = DeviceSetup {
-            mappings: self.map.clone(),
+            mappings: maps.to_vec(),
             hybrid,
             transit: self.hybrid.transit(),
             profile: device(self.device.as_deref().unwrap_or("mlc"))?,
@@ -121,7 +132,7 @@ impl Replay {
             volatile_trims: self.trims == Some(Trims::Volatile),
             passes: self.passes,
         };
-        let mappings = if hybrid.is_some() { 0 } else { mappings_on_chip(&self.map)?.len() };
+        let mappings = if hybrid.is_some() { 0 } else { mappings_on_chip(maps)?.len() };
         let (trace, progress) =
             self.trace.open(readings_on_chip(mappings, self.passes, self.footprint))?;
         let report = replay_on_chip(&trace, &setup, &|bytes| progress.advance(bytes));

@@ -142,7 +142,7 @@ fn mistakes_get_one_line_and_exit_code_2() {
     assert_eq!(
         mistake(&["compare", "--systems", "mu,b-tree"]),
         "there is no system 'b-tree': choose from wandering, mu, btree, vm, vm-ow, wpcb, rosette, rosette-nor, tnc, mu-star, \
-         bftl, la, mb"
+         bftl, la, mb, ipl, dipl"
     );
     assert_eq!(
         mistake(&["compare", "--device", "floppy"]),
@@ -390,7 +390,10 @@ fn rivals_run_by_name_on_an_ftl_and_are_tormented() {
     let names: Vec<_> = systems.iter().map(|system| system["system"].as_str().unwrap()).collect();
     assert_eq!(names, ["btree", "bftl", "la", "mb"], "{object}");
     let refused = mistake(&["compare", "--systems", "la", "--device", "slc", "--records", "30"]);
-    assert!(refused.starts_with("la: ") && refused.ends_with("the chip cannot"), "{refused}");
+    assert!(
+        refused.starts_with("la: ") && refused.ends_with("such as ftl:fast, it runs there"),
+        "{refused}"
+    );
     let torture = ["torture", "--systems", "bftl,la,mb", "--mode", "linear", "--json"];
     for report in json(&torture).as_array().unwrap() {
         assert!(report["violations"].as_array().unwrap().is_empty(), "{report}");

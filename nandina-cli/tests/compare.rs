@@ -124,6 +124,37 @@ fn the_usual_ftl_of_a_system_takes_the_settings_of_an_ftl() {
     assert_eq!(usual["layer"], "ftl:fast with 64 buffer blocks");
 }
 
+/// Equal flash in one run: log blocks for the one, and as many buffer blocks for the other.
+#[test]
+fn a_layer_says_by_its_name_how_many_blocks_it_has() {
+    let layers = ["ftl:fast with 12 log blocks", "ftl:fast with 4 log blocks and 8 buffer blocks"];
+    let over = layers.join(",");
+    let line = ["compare", "--device", "slc", "--systems", "wpcb", "--records", "2000"];
+    let run = json(&[&line[..], &["--over", &over, "--json"]].concat());
+    let rows = run["systems"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for ((row, layer), log_blocks) in rows.iter().zip(layers).zip([12, 4]) {
+        assert_eq!(
+            (&row["ftl"]["layer"], &row["ftl"]["log_blocks"]),
+            (&layer.into(), &log_blocks.into())
+        );
+    }
+    let both = [&line[..], &["--over", "none,ftl:fast", "--transit", "4", "--json"]].concat();
+    assert_eq!(json(&both)["systems"].as_array().unwrap().len(), 1, "the usual FTL is the same");
+    for (over, more, expected) in [
+        (layers[0], ["--log-blocks", "4"], "'ftl:fast with 12 log blocks' says how many: leave"),
+        (layers[1], ["--transit", "4"], "says how many: leave --transit out"),
+        ("ftl:fast with 4 log", ["--seed", "1"], "an FTL has no '4 log': write it as in 'ftl:"),
+        ("ftl:page with 4 log blocks", ["--seed", "1"], "ftl:page has no log blocks"),
+        ("ftl:fast with 1 log block", ["--seed", "1"], "ftl:fast needs 2 log blocks, not 1"),
+    ] {
+        let output = nandina(&[&line[..], &["--over", over], &more].concat());
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{over}: {text}");
+        assert!(text.contains(expected), "{over}: {text}");
+    }
+}
+
 #[test]
 fn layers_that_cannot_be_are_refused_in_a_line() {
     for (line, expected) in [

@@ -302,5 +302,10 @@ fn a_trace_is_replayed_on_each_hybrid_ftl() {
         let text = text(&line);
         assert!(text.contains("full merges") && text.contains("% of a page map"), "{text}");
         assert!(!text.contains("mapping"), "{text}");
+        // It is its map, so that either option names it.
+        line[2] = "--map";
+        assert_eq!(json(&[&line[..], &["--json"]].concat()), report);
+        line.extend(["--ftl", ftl]);
+        assert_eq!(json(&[&line[..], &["--json"]].concat()), report);
     }
 }

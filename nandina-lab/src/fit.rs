@@ -4,7 +4,7 @@
 //! of a run.
 
 use nandina::flash::{Geometry, Missing, Profile};
-use nandina::{Options, Plan, System, plan};
+use nandina::{OpenError, Options, Plan, System, plan};
 
 /// What a system needs of a chip that does not have it, and what helps.
 pub fn lack(missing: Missing) -> String {
@@ -117,7 +117,10 @@ pub fn always_full<S: System>(
 pub fn refusal<S: System>(profile: &Profile, options: &Options, records: u32) -> Option<String> {
     // A refusal for one record, such as a size, is a refusal for all.
     if let Err(error) = plan::<S>(&profile.geometry, &profile.capabilities, options, 1) {
-        return Some(error.to_string());
+        return Some(match error {
+            OpenError::Unsuited(missing) => lack(missing),
+            error => error.to_string(),
+        });
     }
     let misfit = always_too_high::<S>(profile, options, records)
         .or_else(|| always_full::<S>(profile, options, records))?;

@@ -62,7 +62,8 @@ pub struct Listed {
 
 /// Every system that can be named, with what it runs on.
 ///
-/// These are the systems of the list, BFTL, LA-tree and MB-tree, and the B-trees with an FTL of their own.
+/// These are the systems of the list, BFTL, LA-tree and MB-tree, and the B-trees with an FTL of
+/// their own.
 pub fn listed() -> Vec<Listed> {
     let own = |system: &'static Description, is_of_list| {
         let runs_on = match usual_layer(system.key, &profile::SLC) {
@@ -81,6 +82,11 @@ pub fn listed() -> Vec<Listed> {
     let list = SYSTEMS.iter().map(|system| own(system, true));
     let rivals = rivals::SYSTEMS.iter().map(|system| own(system, false));
     list.chain(rivals).chain(STACKS.iter().filter_map(stacked)).collect()
+}
+
+/// The names of the B-trees with an FTL of their own.
+pub fn stacks() -> [&'static str; STACKS.len()] {
+    STACKS.map(|(name, _)| name)
 }
 
 /// The system of this name, and the FTL on which it is that: `btree` on an FTL of its own.

@@ -31,10 +31,13 @@ const PREFIX: &str = "ftl:";
 /// What separates a system from the FTL below it, in names.
 pub(crate) const OVER: &str = " over ";
 
-// What separates an FTL from its transit buffer in names, and what follows the number.
+// What separates an FTL from its parts in names, and these from one another.
 const WITH: &str = " with ";
-const BLOCK: &str = " buffer block";
-const BLOCKS: &str = " buffer blocks";
+const AND: &str = " and ";
+
+// What follows the number of log or of buffer blocks: of one, and of several.
+const LOG_BLOCKS: [&str; 2] = [" log block", " log blocks"];
+const BUFFER_BLOCKS: [&str; 2] = [" buffer block", " buffer blocks"];
 const AS_PRINTED: &str = " as printed";
 
 /// The name of a system above a layer: `btree`, or `btree over ftl:fast`.
@@ -70,12 +73,25 @@ pub struct Layer {
     /// Spare pages in per cent of the logical ones.
     over_provisioning: u32,
     log_blocks: u32,
+    /// Whether its name says how many log blocks it has.
+    names_log_blocks: bool,
     /// How garbage collection of an FTL with a mapping chooses a block.
     victims: GcPolicy,
     /// When FAST opens its sequential log block.
     sequential: SequentialRule,
     /// Buffer blocks before an FTL with a mapping or a hybrid one.
     transit: Option<TransitBuffer>,
+}
+
+/// The number before one of these words, if `name` is just that.
+fn number_before(name: &str, words: [&str; 2]) -> Option<u32> {
+    let number = words.iter().find_map(|word| name.strip_suffix(word))?;
+    number.parse().ok().filter(|&number| number > 0)
+}
+
+/// A number with the word for one of them or for several.
+fn counted(number: u32, [one, several]: [&str; 2]) -> String {
+    format!("{number}{}", if number == 1 { one } else { several })
 }
 
 /// The transit buffer of the WPCB-tree before an FTL.
@@ -94,9 +110,7 @@ impl TransitBuffer {
             Some(name) => (name, true),
             None => (name, false),
         };
-        let number = name.strip_suffix(BLOCKS).or_else(|| name.strip_suffix(BLOCK))?;
-        let blocks = number.parse().ok().filter(|&blocks| blocks > 0)?;
-        Some(Self { blocks, as_printed })
+        number_before(name, BUFFER_BLOCKS).map(|blocks| Self { blocks, as_printed })
     }
 }
 
@@ -149,15 +163,21 @@ impl Layer {
 
     /// The layer of this name, with the default settings.
     ///
-    /// The name of a transit buffer may follow, as [`name`](Self::name) has it:
-    /// `ftl:fast with 2 buffer blocks as printed`.
+    /// A number of log blocks and a transit buffer may follow, as [`name`](Self::name) has them:
+    /// `ftl:fast with 8 log blocks and 2 buffer blocks as printed`.
     pub fn named(name: &str) -> Result<Self, LabError> {
-        if let Some((below, buffer)) = name.split_once(WITH) {
-            let transit = TransitBuffer::named(buffer).ok_or_else(|| {
-                let form = format!("ftl:fast{WITH}2{BLOCKS}");
-                LabError(format!("there is no buffer '{buffer}': write it as in '{form}'"))
-            })?;
-            return Self::named(below)?.with_transit(transit);
+        if let Some((below, parts)) = name.split_once(WITH) {
+            return parts.split(AND).try_fold(Self::named(below)?, |layer, part| {
+                if let Some(log_blocks) = number_before(part, LOG_BLOCKS) {
+                    let layer = layer.with_log_blocks(log_blocks)?;
+                    return Ok(Self { names_log_blocks: true, ..layer });
+                }
+                let transit = TransitBuffer::named(part).ok_or_else(|| {
+                    let form = "'ftl:fast with 8 log blocks and 2 buffer blocks'";
+                    LabError(format!("an FTL has no '{part}': write it as in {form}"))
+                })?;
+                layer.with_transit(transit)
+            });
         }
         let kind = name.strip_prefix(PREFIX).and_then(|kind| match kind {
             "block" => Some(Kind::Block),
@@ -173,7 +193,16 @@ impl Layer {
         })?;
         let (over_provisioning, log_blocks) = (Self::OVER_PROVISIONING, Self::LOG_BLOCKS);
         let (victims, sequential) = (GcPolicy::Fewest, SequentialRule::FirstPage);
-        Ok(Self { kind, over_provisioning, log_blocks, victims, sequential, transit: None })
+        let (names_log_blocks, transit) = (false, None);
+        Ok(Self {
+            kind,
+            over_provisioning,
+            log_blocks,
+            names_log_blocks,
+            victims,
+            sequential,
+            transit,
+        })
     }
 
     /// The name of every layer.
@@ -194,14 +223,19 @@ impl Layer {
             Kind::Logged(Scheme::Ipl) => "ipl",
             Kind::Logged(Scheme::Dipl) => "dipl",
         };
-        match self.transit {
-            None => format!("{PREFIX}{kind}"),
-            Some(TransitBuffer { blocks, as_printed }) => {
-                let what = if blocks == 1 { BLOCK } else { BLOCKS };
-                let how = if as_printed { AS_PRINTED } else { "" };
-                format!("{PREFIX}{kind}{WITH}{blocks}{what}{how}")
-            }
-        }
+        let log_blocks = self.names_log_blocks.then(|| counted(self.log_blocks, LOG_BLOCKS));
+        let transit = self.transit.map(|TransitBuffer { blocks, as_printed }| {
+            let how = if as_printed { AS_PRINTED } else { "" };
+            format!("{}{how}", counted(blocks, BUFFER_BLOCKS))
+        });
+        let parts: Vec<_> = log_blocks.into_iter().chain(transit).collect();
+        let with = if parts.is_empty() { "" } else { WITH };
+        format!("{PREFIX}{kind}{with}{}", parts.join(AND))
+    }
+
+    /// Whether its name said how many log blocks it has.
+    pub const fn names_log_blocks(&self) -> bool {
+        self.names_log_blocks
     }
 
     /// The same layer with spare pages of so many per cent of the logical ones.

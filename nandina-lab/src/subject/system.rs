@@ -40,7 +40,7 @@ impl<S: System> Indexes<S> {
     /// system cannot run on the chip.
     fn options(setup: &Setup) -> Result<Options, String> {
         if let Some(missing) = S::DESCRIPTION.needs.missing(&setup.profile.capabilities) {
-            return Err(missing.to_string());
+            return Err(lack(missing));
         }
         let Some(ram_bytes) = setup.ram_bytes else {
             return Ok(setup.options);

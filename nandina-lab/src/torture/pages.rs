@@ -615,7 +615,7 @@ mod tests {
         let alone = refused("pages", what);
         assert!(alone.starts_with("pages are those of an FTL"), "{alone}");
         let buffer = refused("pages over ftl:fast with 0 buffer blocks", what);
-        assert!(buffer.starts_with("there is no buffer '0 buffer blocks'"), "{buffer}");
+        assert!(buffer.starts_with("an FTL has no '0 buffer blocks'"), "{buffer}");
     }
 
     #[test]
