@@ -133,6 +133,7 @@ impl Experiments {
             table2::cases(self),
             page_map::cases(self),
             rebalancing::cases(self),
+            pays::cases(self),
         ];
         all.into_iter().flatten().collect()
     }

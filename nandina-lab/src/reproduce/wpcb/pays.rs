@@ -1,7 +1,9 @@
 //! Whether the buffer pays, for a reader who has to decide: in time and in erases.
 //!
-//! Nothing runs for this: it compares what the other experiments count.
+//! It compares with the B-tree on the same FTL, and with that on the same flash: an FTL that has the
+//! buffer blocks as more log blocks.
 
+use super::below::{Below, Map};
 use super::beyond::{FILLS, fills};
 use super::cost::Cost;
 use super::counts::{BUFFERS, LOG_BLOCKS, figure_10};
@@ -16,6 +18,25 @@ struct Choice {
     name: String,
     btree: Case,
     wpcb: Case,
+}
+
+impl Choice {
+    /// The B-tree on the flash of both.
+    fn on_equal_flash(&self) -> Case {
+        let Case { growth, below } = self.btree;
+        let more = self.wpcb.below.buffer.map_or(0, |buffer| buffer.blocks);
+        let map = match below.map {
+            Map::Fast { log_blocks, rule } => Map::Fast { log_blocks: log_blocks + more, rule },
+            map => map,
+        };
+        Case { growth, below: Below { map, ..below } }
+    }
+}
+
+/// The cases of this experiment that no other has.
+pub fn cases(of: &Experiments) -> Vec<Case> {
+    let choices = choices(of).into_iter().flat_map(|(_, choices)| choices);
+    choices.map(|choice| choice.on_equal_flash()).collect()
 }
 
 /// The B-tree, and WPCB with all improvements, with this ratio *rs* in per cent.
@@ -62,17 +83,25 @@ const MEASURES: [Measure; 2] = [
 
 /// A line for each choice and measure.
 pub fn experiment(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
-    let title = "Whether WPCB with all improvements pays against the B-tree on the same FTL";
+    let title = "Whether WPCB with all improvements pays against the B-tree";
     let mut experiment = Experiment::of("pays", title, Vec::new());
     for (what, choices) in choices(of) {
-        for (measure, figure) in MEASURES {
+        for (measure, figure, is_equal) in MEASURES
+            .into_iter()
+            .flat_map(|(measure, figure)| [false, true].map(|equal| (measure, figure, equal)))
+        {
+            let than =
+                if is_equal { "with the buffer blocks as log blocks" } else { "without them" };
             let (mut pays, mut costs) = (Vec::new(), Vec::new());
-            for Choice { name, btree, wpcb } in &choices {
+            for choice in &choices {
+                let Choice { name, btree, wpcb } = choice;
+                let btree = if is_equal { &choice.on_equal_flash() } else { btree };
                 let less = reduction(
                     figure(&runs.costs(wpcb)?.inserts),
                     figure(&runs.costs(btree)?.inserts),
                 );
-                experiment.rows.push(Row::alone("wpcb", name, measure, less, "% less"));
+                let config = format!("{name}, against B-tree {than}");
+                experiment.rows.push(Row::alone("wpcb", &config, measure, less, "% less"));
                 let side = if less > 0.0 { &mut pays } else { &mut costs };
                 side.push(format!("{name} ({:+.0} %)", -less));
             }
@@ -85,7 +114,9 @@ pub fn experiment(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError>
                     costs.join(", ")
                 ),
             };
-            experiment.notes.push(format!("By {what}, in {measure}: {verdict}."));
+            experiment
+                .notes
+                .push(format!("By {what}, in {measure}, against B-tree {than}: {verdict}."));
         }
     }
     Ok(experiment)

@@ -24,17 +24,29 @@ fn whole_life_of(of: &Experiments, side: Side) -> Case {
 }
 
 /// What is compared at each number of log blocks, and the name of each in the drawing.
-const COMPARED: [&str; 6] = [
+const COMPARED: [&str; 7] = [
     "B-tree",
     "B-tree, only true sequences",
     "B-tree, N + C log blocks",
     "B-tree, N + C log blocks, only true sequences",
     "WPCB as printed",
     "WPCB",
+    "WPCB, only true sequences",
 ];
 
 /// Seconds of each that is compared.
 type Seconds = [f64; COMPARED.len()];
+
+/// Those of WPCB with all improvements.
+const WPCB: usize = 5;
+
+/// What is compared at a number of log blocks.
+struct AtLogBlocks {
+    log_blocks: u32,
+    seconds: Seconds,
+    /// Bytes of RAM of the FTL with its buffer.
+    ram: [f64; COMPARED.len()],
+}
 
 /// The cases that are compared, in their order.
 ///
@@ -49,6 +61,7 @@ pub fn compared(of: &Experiments, log_blocks: u32) -> [Case; COMPARED.len()] {
         case("btree", below)
     };
     let equal_flash = log_blocks + of.buffer();
+    let true_sequences = Map::Fast { log_blocks, rule: SequentialRule::Continues };
     [
         fast(log_blocks, SequentialRule::FirstPage),
         fast(log_blocks, SequentialRule::Continues),
@@ -56,7 +69,20 @@ pub fn compared(of: &Experiments, log_blocks: u32) -> [Case; COMPARED.len()] {
         fast(equal_flash, SequentialRule::Continues),
         case("wpcb", printed.below),
         case("wpcb", improved.below),
+        case("wpcb", Below { map: true_sequences, ..improved.below }),
     ]
+}
+
+/// The rivals of the sentences on creation, with so many log blocks.
+fn rivals_at(of: &Experiments, log_blocks: u32) -> impl Iterator<Item = (f64, Side, Case)> {
+    let log_blocks = of.scale.blocks(log_blocks);
+    of.rival_cases(0).filter_map(move |(side, case)| {
+        let paper = printed_against(side.system, "creation")?;
+        let Map::Fast { rule, .. } = case.below.map else { return None };
+        let below = Below { map: Map::Fast { log_blocks, rule }, ..case.below };
+        let growth = of.inserts(side.system, 0);
+        Some((paper, side, Case { growth, below }))
+    })
 }
 
 /// The page map on the flash of FAST and its buffer.
@@ -70,6 +96,8 @@ pub fn cases(of: &Experiments) -> Vec<Case> {
     let lives = of.sides(LOG_BLOCKS).map(|side| whole_life_of(of, side));
     let sweep = of.scale.log_blocks.iter().flat_map(|&log_blocks| compared(of, log_blocks));
     let rivals = of.rival_cases(0).map(|(_, case)| case);
+    let rivals_at = of.scale.log_blocks.iter().flat_map(|&blocks| rivals_at(of, blocks));
+    let rivals = rivals.chain(rivals_at.map(|(.., case)| case));
     lives.into_iter().chain(rivals).chain(sweep).chain([page_map(of)]).collect()
 }
 
@@ -160,7 +188,7 @@ fn figure_12(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
 fn log_blocks(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
     let title = "Creation by log blocks N of the FTL, rs = 0: the paper names none";
     let mut experiment = Experiment::of("log-blocks", title, Vec::new());
-    let mut times: Vec<(u32, Seconds)> = Vec::new();
+    let mut times: Vec<AtLogBlocks> = Vec::new();
     let rows = |case: &Case| {
         let costs = runs.costs(case)?;
         let (cost, ram) = (costs.inserts, costs.ram_bytes as f64);
@@ -169,68 +197,111 @@ fn log_blocks(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
         let programs = row("programs", cost.each(cost.programs), "an insert");
         let erases = row("erases", cost.each(cost.erases), "an insert");
         let creation = row("creation", cost.seconds, "s");
-        Ok::<_, LabError>((cost.seconds, [programs, erases, creation, row("ram", ram, "bytes")]))
+        let rows = [programs, erases, creation, row("ram", ram, "bytes")];
+        Ok::<_, LabError>((cost.seconds, ram, rows))
     };
     for &paper_blocks in of.scale.log_blocks {
-        let mut all = Seconds::default();
-        for (case, of_case) in compared(of, paper_blocks).iter().zip(&mut all) {
-            let (seconds, rows) = rows(case)?;
-            *of_case = seconds;
+        let mut at = AtLogBlocks {
+            log_blocks: of.scale.blocks(paper_blocks),
+            seconds: Seconds::default(),
+            ram: Seconds::default(),
+        };
+        for (place, case) in compared(of, paper_blocks).iter().enumerate() {
+            let (seconds, ram, rows) = rows(case)?;
+            (at.seconds[place], at.ram[place]) = (seconds, ram);
             experiment.rows.extend(rows);
         }
-        times.push((of.scale.blocks(paper_blocks), all));
+        for (paper, rival, case) in rivals_at(of, paper_blocks) {
+            let seconds = runs.costs(&case)?.inserts.seconds;
+            for (name, wpcb) in
+                [("as printed", at.seconds[WPCB - 1]), ("improved", at.seconds[WPCB])]
+            {
+                let config = format!("N={}, {name} against {}", at.log_blocks, rival.name);
+                let less = reduction(wpcb, seconds);
+                let row = Row::beside("wpcb", &config, "creation", paper, less, "% less");
+                experiment.rows.push(row);
+            }
+        }
+        times.push(at);
     }
-    let (page_map, page_rows) = rows(&page_map(of))?;
+    let (page_map, _, page_rows) = rows(&page_map(of))?;
     experiment.rows.extend(page_rows);
     let [dipl, mu_star, paper] = REDUCTIONS;
-    for (place, name) in [(4, "as printed"), (5, "improved")] {
-        let less = |&(_, seconds): &(u32, Seconds)| reduction(seconds[place], seconds[0]);
-        let distance = |of: &(u32, Seconds)| (less(of) - paper).abs();
+    for (place, name) in [(WPCB - 1, "as printed"), (WPCB, "improved")] {
+        let less = |at: &AtLogBlocks| reduction(at.seconds[place], at.seconds[0]);
+        let distance = |at: &AtLogBlocks| (less(at) - paper).abs();
         let nearest = times.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
         let Some(nearest) = nearest else { continue };
-        let config = format!("WPCB {name} against B-tree, nearest at N={}", nearest.0);
+        let config = format!("WPCB {name} against B-tree, nearest at N={}", nearest.log_blocks);
         let row = Row::beside("wpcb", &config, "creation", paper, less(nearest), "% less");
         experiment.rows.push(row);
     }
     experiment.notes = vec![
-        pays(of, &times, "than B-tree over the N log blocks alone", |seconds| seconds[0]),
-        pays(of, &times, "than B-tree with those blocks as more log blocks", |seconds| seconds[2]),
-        pays(of, &times, "than B-tree with those log blocks and only true sequences", |seconds| {
-            seconds[3]
+        pays(of, &times, "than B-tree over the N log blocks alone", |at| at.of_two(WPCB, 0)),
+        pays(of, &times, "than B-tree with those blocks as more log blocks", |at| {
+            at.of_two(WPCB, 2)
         }),
+        pays(
+            of,
+            &times,
+            "than B-tree over the N log blocks, both with only true sequences",
+            |at| at.of_two(WPCB + 1, 1),
+        ),
+        pays(
+            of,
+            &times,
+            "than B-tree with those blocks as more log blocks, both with only true sequences",
+            |at| at.of_two(WPCB + 1, 3),
+        ),
+        pays(
+            of,
+            &times,
+            "than B-tree with log blocks for as much RAM or more, the fewest of these",
+            |at| {
+                let others = times.iter().filter(|other| other.ram[0] >= at.ram[WPCB]);
+                let other = others.min_by(|a, b| a.ram[0].total_cmp(&b.ram[0]))?;
+                Some((at.seconds[WPCB], other.seconds[0]))
+            },
+        ),
         format!(
             "A page map on the flash of N={} and C takes {page_map:.0} s.",
             of.scale.blocks(LOG_BLOCKS)
         ),
         format!(
-            "The paper's {paper} % are against B-tree. Its {dipl} % are against dIPL B-tree and its \
-             {mu_star} % against μ*-tree: figure12 compares those at N={}.",
-            of.scale.blocks(LOG_BLOCKS)
+            "The paper's {paper} % are against B-tree, its {dipl} % against dIPL B-tree and its \
+             {mu_star} % against μ*-tree."
         ),
     ];
     let series = COMPARED.into_iter().enumerate().map(|(place, name)| Series {
         name: name.into(),
-        points: times
-            .iter()
-            .map(|(blocks, seconds)| (f64::from(*blocks), seconds[place]))
-            .collect(),
+        points: times.iter().map(|at| (f64::from(at.log_blocks), at.seconds[place])).collect(),
     });
     let figure = lines("log-blocks", title, super::LOG_BLOCKS, "seconds", series.collect());
     experiment.figures.push(figure);
     Ok(experiment)
 }
 
+impl AtLogBlocks {
+    /// The seconds of two that are compared.
+    const fn of_two(&self, one: usize, other: usize) -> Option<(f64, f64)> {
+        Some((self.seconds[one], self.seconds[other]))
+    }
+}
+
 /// Whether the buffer pays, in words for a reader who has to decide.
+///
+/// `two` are the seconds with it and without it, where there are any to compare.
 fn pays(
     of: &Experiments,
-    times: &[(u32, Seconds)],
+    times: &[AtLogBlocks],
     than: &str,
-    other: impl Fn(&Seconds) -> f64,
+    two: impl Fn(&AtLogBlocks) -> Option<(f64, f64)>,
 ) -> String {
     let list = |pays: bool| {
-        let which = times.iter().filter(|(_, seconds)| (seconds[5] < other(seconds)) == pays);
-        let which = which.map(|(blocks, seconds)| {
-            format!("N={blocks} ({:+.0} %)", -reduction(seconds[5], other(seconds)))
+        let all = times.iter().filter_map(|at| Some((at.log_blocks, two(at)?)));
+        let which = all.filter(|(_, (with, without))| (with < without) == pays);
+        let which = which.map(|(blocks, (with, without))| {
+            format!("N={blocks} ({:+.0} %)", -reduction(with, without))
         });
         let which = which.collect::<Vec<_>>().join(", ");
         if which.is_empty() { "nowhere".to_string() } else { which }

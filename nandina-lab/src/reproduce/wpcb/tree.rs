@@ -107,7 +107,7 @@ impl Grow<'_> {
         let format = index.flash().take_events();
         index.flash().end_operation();
         index.flash().take_events();
-        let (mut height, mut tally) = (0, Tally::default());
+        let mut tally = Tally::default();
         let order = keys(records, per_cent, order, seed);
         let looks = |order: &[u32], inserts| match self.growth.looks_up {
             true => looked_up(order, inserts, seed),
@@ -116,11 +116,9 @@ impl Grow<'_> {
         let looked_up = looks(&order, true);
         let work = (&order[..], &looked_up[..]);
         let inserts = phase(&mut index, work, self.progress, &mut tally, |index, key| {
-            index.insert(key, key).map_err(|error| text(&error))?;
-            height = height.max(index.statistics().height);
-            Ok(())
+            index.insert(key, key).map(drop).map_err(|error| text(&error))
         })?;
-        let nodes = index.statistics().valid_pages;
+        let nandina::Statistics { height, valid_pages: nodes, .. } = index.statistics();
         let pages = index.flash().pages();
         let blocks = pages.div_ceil(block_pages);
         (tally.held, tally.nodes, tally.node_pages) = (pages, u64::from(nodes), u64::from(pages));
