@@ -5,13 +5,16 @@ use nandina::flash::{Capabilities, Geometry, Pairing};
 use nandina_ftl::LogicalPages;
 use nandina_ftl::ftl::FtlError;
 use nandina_ftl::hybrid::{
-    Bast, Block, Buffer, Fast, Hybrid, Policy, SequentialRule, Transit, blocks_needed,
+    Bast, Block, Buffer, Conversions, Fast, Hybrid, Policy, SequentialRule, Transit, blocks_needed,
     logical_pages_max, map_bytes, ram_needed,
 };
 use nandina_sim::{Chip, TINY};
 
-use crate::host::{Change, Host, Memory, Which};
+use crate::host::{Change, Device, Host, Memory, Which};
 use crate::numbers::Numbers;
+
+/// A chip of which the host uses a part.
+const PART: Profile = TINY.with_blocks(48);
 
 const FAST: Fast = Fast { log_blocks: 2, sequential: SequentialRule::FirstPage };
 
@@ -94,6 +97,51 @@ fn a_chip_without_a_spare_area_keeps_the_header_in_its_pages() {
     let fast = Which::Fast(3, SequentialRule::Continues);
     for which in [Which::Block, Which::Bast(2), fast, printed] {
         fill(NOR.with_blocks(16), which);
+    }
+}
+
+/// Fills `per_cent` of the space, and then replaces pages at random for several times that.
+fn fill_in_part(which: Which, per_cent: u32) -> Conversions {
+    let (mut chip, mut numbers) = (Chip::new(PART), Numbers(7));
+    chip.limit_operations(Some(10_000_000));
+    let mut memory = Memory::new(&PART, which);
+    let pages = memory.logical_pages * per_cent / 100;
+    let mut host = Host::new(memory.logical_pages);
+    let what = format!("{which:?}, {pages} of {} pages", memory.logical_pages);
+    let work = |ftl: &mut dyn Device| {
+        for at in 0..6 * pages {
+            let logical = if at < pages { at } else { numbers.below(pages) };
+            host.make(ftl, Change::Write(logical, at))?;
+            if at % 5 == 0 {
+                ftl.idle(200)?;
+            }
+        }
+        host.verify(ftl, &what)?;
+        Ok(ftl.conversions())
+    };
+    memory.with(&mut chip, true, work).unwrap_or_else(|error| panic!("{what}: {error}"))
+}
+
+/// Nothing is lost, and conversions and merges never wait for each other, however full it is.
+#[test]
+fn nothing_is_lost_at_60_to_100_per_cent() {
+    let rule = SequentialRule::FirstPage;
+    let printed = Buffer::as_printed(3);
+    // In blocks of four pages each page would be a run.
+    let improved = Buffer::improved(3, 128, PART.geometry.pages_per_block);
+    let improved = Buffer { passes_from: printed.passes_from, ..improved };
+    for buffer in [printed, improved] {
+        for which in [
+            Which::OverBlock(buffer),
+            Which::OverBast(2, buffer),
+            Which::OverFast(2, rule, buffer),
+            Which::OverFast(3, SequentialRule::Continues, buffer),
+        ] {
+            for per_cent in [60, 70, 80, 90, 100] {
+                let conversions = fill_in_part(which, per_cent);
+                assert!(conversions.blocks > 50, "{which:?}, {per_cent} %: {conversions:?}");
+            }
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! The exact chip operations of systems above FTLs, and what cannot run there.
 
 use expect_test::expect_file;
-use nandina::Options;
 use nandina::flash::Profile;
 use nandina::flash::profile::{MLC, SD, SLC};
+use nandina::{Eviction, Options};
 use nandina_lab::LabError;
 use nandina_lab::layer::Layer;
 use nandina_lab::run::{Setup, SystemCost, SystemRun, run};
@@ -25,7 +25,17 @@ fn filling() -> Work {
 }
 
 fn cost(system: &str, profile: Profile, layer: Option<Layer>, work: &Work) -> SystemRun {
-    let setup = Setup { profile, options: Options::new(4, 4), ram_bytes: None, layer };
+    cost_with(system, Options::new(4, 4), profile, layer, work)
+}
+
+fn cost_with(
+    system: &str,
+    options: Options,
+    profile: Profile,
+    layer: Option<Layer>,
+    work: &Work,
+) -> SystemRun {
+    let setup = Setup { profile, options, ram_bytes: None, layer };
     run(system, &setup, work, &|_| {}).unwrap()
 }
 
@@ -39,6 +49,31 @@ fn refused(system: &str, profile: Profile, layer: Layer) -> String {
         Err(LabError(reason)) => reason,
         Ok(_) => panic!("{system} over {} is not refused", layer.name()),
     }
+}
+
+/// What runs, and how a line names it.
+struct Ran {
+    system: &'static str,
+    with: &'static str,
+    options: Options,
+    layer: &'static str,
+}
+
+/// Systems with other options, and those that are in no list.
+fn others() -> Vec<Ran> {
+    let plain = Options::new(4, 4);
+    let buffered = plain.write_buffer(1).write_buffer_changes(24);
+    let evicts = |eviction| Options { eviction, ..buffered };
+    let of = |system, with, options, layer| Ran { system, with, options, layer };
+    vec![
+        of("mu-star", "", plain, "ftl:fast"),
+        of("btree", " that rebalances", Options { rebalances: true, ..plain }, "ftl:fast"),
+        of("btree", " with IBSF", evicts(Eviction::Ibsf), "ftl:fast"),
+        of("btree", " with MB", evicts(Eviction::Mb), "ftl:fast"),
+        of("bftl", "", buffered, "ftl:fast"),
+        of("la", "", buffered, "ftl:fast"),
+        of("mb", "", buffered, "ftl:fast"),
+    ]
 }
 
 /// Each line is `system layer phase: reads programs erases, moved, merges`.
@@ -57,30 +92,37 @@ fn chip_operations_below_an_ftl_are_as_pinned() {
         "ftl:fast with 2 buffer blocks",
         "ftl:block with 2 buffer blocks",
         "ftl:bast with 2 buffer blocks",
+        "ftl:fast with 2 buffer blocks as printed",
+        "ftl:block with 2 buffer blocks as printed",
+        "ftl:bast with 2 buffer blocks as printed",
     ];
-    for name in names.into_iter().chain(buffered) {
+    let mut all = Vec::new();
+    for layer in names.into_iter().chain(buffered) {
         // Behind a buffer the chip is too small for vm.
         let systems = ["btree", "wpcb", "vm"];
-        let systems = if buffered.contains(&name) { &systems[..2] } else { &systems[..] };
-        for &system in systems {
-            let cost = ran(system, name, &work);
-            for phase in &cost.phases {
-                let counters = phase.counters;
-                table += &format!(
-                    "{system} {name} {}: {} {} {}\n",
-                    phase.phase, counters.reads, counters.programs, counters.erases
-                );
-            }
-            let ftl = cost.ftl.unwrap();
+        let systems = if buffered.contains(&layer) { &systems[..2] } else { &systems[..] };
+        let options = Options::new(4, 4);
+        all.extend(systems.iter().map(|&system| Ran { system, with: "", options, layer }));
+    }
+    for Ran { system, with, options, layer: name } in all.into_iter().chain(others()) {
+        let run = cost_with(system, options, CHIP, Some(layer(name)), &work);
+        let cost = run.cost().unwrap();
+        for phase in &cost.phases {
+            let counters = phase.counters;
             table += &format!(
-                "{system} {name} in all: {} written, {} trimmed, {} moved, {} own, merges {:?}\n",
-                ftl.host_writes,
-                ftl.host_trims,
-                ftl.moved,
-                ftl.own,
-                ftl.switch_merges.zip(ftl.partial_merges).zip(ftl.full_merges)
+                "{system}{with} {name} {}: {} {} {}\n",
+                phase.phase, counters.reads, counters.programs, counters.erases
             );
         }
+        let ftl = cost.ftl.unwrap();
+        table += &format!(
+            "{system}{with} {name} in all: {} written, {} trimmed, {} moved, {} own, merges {:?}\n",
+            ftl.host_writes,
+            ftl.host_trims,
+            ftl.moved,
+            ftl.own,
+            ftl.switch_merges.zip(ftl.partial_merges).zip(ftl.full_merges)
+        );
     }
     expect_file!["costs.txt"].assert_eq(&table);
 }

@@ -6,6 +6,7 @@ use nandina_ftl::ftl::DISK;
 use nandina_lab::effort::{Effort, Share, effort};
 use nandina_lab::layer::Layer;
 use nandina_lab::layer::name_of;
+use nandina_lab::rivals;
 use nandina_lab::systems::SYSTEMS;
 use nandina_lab::torture::{
     CutRun, Hardships, Mode, Outcome, Report, Shares, Torture, replay, torture, torture_shares,
@@ -28,7 +29,8 @@ const ALWAYS: [&str; 7] = [
 
 /// Systems over FTLs: those of `ALWAYS`, and of the others a share.
 fn pairs() -> Vec<String> {
-    let can = SYSTEMS.iter().filter(|system| system.needs.missing(&DISK).is_none());
+    let all = SYSTEMS.iter().chain(rivals::SYSTEMS);
+    let can = all.filter(|system| system.needs.missing(&DISK).is_none());
     let pairs = can.flat_map(|system| {
         KINDS.map(|kind| name_of(system.key, Some(Layer::named(kind).unwrap())))
     });
