@@ -4,7 +4,8 @@
 //! two pages of one block the one behind is newer, and a page that is newer than another one is
 //! newer than all pages before that one. A mount keeps the numbers that it has read for this, of a
 //! few blocks, and of a buffer block those of its first, a middle and its last page. It reads no
-//! page that these tell it enough of. Nothing is written.
+//! page that these tell it enough of, and where they do not, one that may tell of many: the last of
+//! its block, then one halfway to it. Nothing is written.
 
 use core::cmp::Ordering;
 
@@ -18,7 +19,7 @@ use super::policy::Policy;
 pub(super) type Age = (u64, PageNumber);
 
 /// Buffer blocks whose numbers are kept, and other blocks.
-const KEPT: [usize; 2] = [4, 6];
+const KEPT: [usize; 2] = [4, 8];
 
 /// The numbers of three pages of a block: a low one, the last one noted, a high one.
 #[derive(Clone, Copy)]
@@ -79,10 +80,11 @@ impl Ages {
         })
     }
 
-    /// Whether the number of a page of `block` is kept.
-    fn has(&self, block: BlockNumber, page: PageNumber) -> bool {
-        let mut known = self.known.iter().filter(|known| known.block == block.0);
-        known.any(|known| known.ages.iter().any(|age| age.1 == page))
+    /// The first page behind `page` that is known to be newer than a sequence number.
+    fn newer_behind(&self, block: BlockNumber, page: PageNumber, than: u64) -> Option<PageNumber> {
+        let known = self.known.iter().find(|known| known.block == block.0)?;
+        let newer = known.ages.into_iter().filter(|&(sequence, at)| sequence > than && at > page);
+        newer.map(|(_, at)| at).min()
     }
 
     /// Keeps the numbers of a buffer block.
@@ -114,8 +116,8 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     ///
     /// A copy that cannot be read is not newer, unless a page behind it names it.
     ///
-    /// Cost: nothing if what was read before decides it; else a read, or two for a page of a buffer
-    /// block.
+    /// Cost: nothing if what was read before decides it; else one or two reads, or three for a page
+    /// of a buffer block.
     pub(super) fn is_newer(
         &mut self,
         ages: &mut Ages,
@@ -129,16 +131,13 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         if let Some(is_newer) = ages.compare(block, age, rival) {
             return Ok(is_newer);
         }
-        // A page of a buffer block is mostly newer than all pages of the block below it.
-        let is_valid = |page: &PageNumber| self.media.blocks.is_valid(*page);
-        let mut pages = (0..self.block_pages()).map(|place| self.media.page_at(block, place));
-        let last = pages.rfind(is_valid).filter(|_| is_buffer && !self.is_buffer_block(block));
-        if let Some(page) = last
-            && page != rival
-            && !ages.has(block, page)
-            && let Ok(header) = self.media.read(page, 1)?
-        {
-            ages.keep(block, (header.sequence, page), false);
+        // A page of a buffer block is mostly newer than all pages of the block below it, or than those
+        // that were written before it was full.
+        let looks = if is_buffer { 2 } else { 1 };
+        for _ in 0..looks {
+            if !self.look_behind(ages, rival, age.0)? {
+                break;
+            }
             if let Some(is_newer) = ages.compare(block, age, rival) {
                 return Ok(is_newer);
             }
@@ -150,7 +149,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
 
     /// Whether a page is newer than a sequence number; `None` if it cannot be read.
     ///
-    /// Cost: nothing if what was read before decides it; else a read.
+    /// Cost: nothing if what was read before decides it; else one to three reads.
     pub(super) fn is_newer_than(
         &mut self,
         ages: &mut Ages,
@@ -161,8 +160,50 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         if let Some(is_newer) = ages.compare_number(block, page, than) {
             return Ok(Some(is_newer));
         }
+        for _ in 0..2 {
+            if !self.look_behind(ages, page, than)? {
+                break;
+            }
+            if let Some(is_newer) = ages.compare_number(block, page, than) {
+                return Ok(Some(is_newer));
+            }
+        }
         let Some(sequence) = self.sequence_of(page)? else { return Ok(None) };
         ages.keep(block, (sequence, page), self.is_buffer_block(block));
         Ok(Some(sequence > than))
+    }
+
+    /// Reads a page behind `page`, which is older if that one is older than a sequence number.
+    ///
+    /// That is the last one that counts in the block, or one halfway to the first that is known to
+    /// be newer than the number. Returns whether it read one. None is read in a buffer block, of
+    /// which the ends are known.
+    fn look_behind(
+        &mut self,
+        ages: &mut Ages,
+        page: PageNumber,
+        than: u64,
+    ) -> Result<bool, Fault<F::Error>> {
+        let block = self.media.block_of(page);
+        if self.is_buffer_block(block) {
+            return Ok(false);
+        }
+        let newer = ages.newer_behind(block, page, than);
+        let is_tried = |it: &PageNumber| {
+            *it >= page && newer.is_none_or(|newer| *it < newer) && self.media.blocks.is_valid(*it)
+        };
+        let pages = (0..self.block_pages()).map(|place| self.media.page_at(block, place));
+        let mut pages = pages.filter(is_tried);
+        let behind = match newer {
+            None => pages.last(),
+            Some(_) => {
+                let half = pages.clone().count() / 2;
+                pages.nth(half)
+            }
+        };
+        let Some(behind) = behind.filter(|&behind| behind != page) else { return Ok(false) };
+        let Ok(header) = self.media.read(behind, 1)? else { return Ok(false) };
+        ages.keep(block, (header.sequence, behind), false);
+        Ok(true)
     }
 }

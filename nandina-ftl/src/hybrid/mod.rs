@@ -261,8 +261,9 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
     /// blocks, is refused.
     ///
     /// Cost: for each block at most three reads, for each page of a written block one, for each
-    /// page that has an older copy and for each trimmed page one more, for the newest page 24; and
-    /// the reads of pages once more after a cut in a merge, or for each torn page.
+    /// page that has an older copy and for each trimmed page at most three more, and mostly none,
+    /// for the newest page 24; and the reads of pages once more after a cut in a merge, or for each
+    /// torn page.
     pub fn open(
         flash: F,
         policy: P,
