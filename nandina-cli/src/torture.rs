@@ -10,7 +10,7 @@ use nandina::flash::profile;
 use nandina::store::Description;
 use nandina_lab::LabError;
 use nandina_lab::layer::{Layer, name_of};
-use nandina_lab::systems::{SYSTEMS, usual_layer};
+use nandina_lab::systems::{SYSTEMS, runs_over_ftls, usual_layer};
 use nandina_lab::torture::{
     CutRun, Hardships, Mode, Outcome, PAGES, Report, Torture, replay, torture,
 };
@@ -28,13 +28,14 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "exhaustive")]
     mode: ModeArgument,
     /// Systems to torture, separated by commas; in a swarm also pages, the logical pages of the
-    /// FTLs themselves; ipl, dipl, bftl, la and mb are none of the default [default: all systems]
+    /// FTLs themselves; ipl, dipl, bftl, la and mb are none of the default [default: all systems
+    /// that can]
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
     /// FTLs between the systems and the chip, separated by commas, such as ftl:page, ftl:compact,
-    /// ftl:fast, 'ftl:fast with 2 buffer blocks'; none is the chip itself [default: none; with one
-    /// cut also wpcb over the latter, and if no systems are chosen, btree over ftl:compact and
-    /// ftl:fast]
+    /// ftl:fast, 'ftl:fast with 2 buffer blocks'; none is the chip itself [default: none, and but in
+    /// a swarm, with one cut, wpcb over the latter, and if no systems are chosen, btree over
+    /// ftl:compact and ftl:fast]
     #[arg(long, value_name = "LAYERS", value_delimiter = ',')]
     over: Vec<String>,
     /// Seed of everything random
@@ -120,7 +121,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     }
     let over = if arguments.over.is_empty() { &[NONE.to_string()][..] } else { &arguments.over };
     let layers = layers(over, HybridSettings::default(), None)?;
-    let subjects = subjects(&arguments.systems, &layers)?;
+    let mut subjects = subjects(&arguments.systems, &layers)?;
+    if arguments.systems.is_empty() {
+        subjects.retain(|(system, layer)| layer.is_none() || runs_over_ftls(system));
+    }
     if narrow && subjects.iter().any(|(_, layer)| layer.is_some()) {
         let what = "--narrow is for a chip without an FTL: leave --over, ipl and dipl out";
         return Err(LabError(what.into()));

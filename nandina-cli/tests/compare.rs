@@ -201,6 +201,11 @@ fn torture_over_ftls_names_them_in_its_table() {
     let last = all.as_array().unwrap().last().unwrap();
     assert_eq!(last["system"], "wpcb over ftl:fast with 2 buffer blocks");
     assert_eq!(last["violations"], Value::Array(Vec::new()));
+    // Systems that cannot run over an FTL are left out, unless they are named.
+    let above = json(&["torture", "--mode", "none", "--over", "ftl:page", "--json"]);
+    let names = above.as_array().unwrap().iter().map(|row| row["system"].as_str().unwrap());
+    let names: Vec<_> = names.collect();
+    assert!(names.contains(&"vm over ftl:page") && !names.contains(&"vm-ow over ftl:page"));
     // On its own the WPCB-tree has no buffer, so that it is tortured above one as well.
     let wpcb = json(&["torture", "--mode", "none", "--systems", "wpcb", "--json"]);
     assert_eq!(wpcb.as_array().unwrap().len(), 2);

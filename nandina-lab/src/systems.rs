@@ -15,6 +15,7 @@ use nandina::flash::{Profile, profile};
 use nandina::store::{
     BTree, Description, Mu, MuStar, Rosette, RosetteNor, Tnc, Visitor, Vm, VmOw, Wandering, Wpcb,
 };
+use nandina_ftl::ftl::DISK;
 
 use crate::layer::{Layer, TransitBuffer};
 use crate::rivals;
@@ -82,6 +83,12 @@ pub fn listed() -> Vec<Listed> {
     let list = SYSTEMS.iter().map(|system| own(system, true));
     let rivals = rivals::SYSTEMS.iter().map(|system| own(system, false));
     list.chain(rivals).chain(STACKS.iter().filter_map(stacked)).collect()
+}
+
+/// Whether the system of the list that is named `key` runs over an FTL.
+pub fn runs_over_ftls(key: &str) -> bool {
+    let runs = |system: &Description| system.needs.missing(&DISK).is_none();
+    SYSTEMS.iter().any(|system| system.key == key && runs(system))
 }
 
 /// The names of the B-trees with an FTL of their own.

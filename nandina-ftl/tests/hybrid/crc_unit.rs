@@ -66,12 +66,10 @@ fn a_crc_unit_is_asked_for_each_page() {
         ftl.write(turn * 7 % pages, &[turn as u8; 512]).unwrap();
     }
     let merges = ftl.merges();
-    drop(ftl);
     let mut ftl = Hybrid::open(&mut driver, policy, pages, &mut ram).unwrap();
     let mut bytes = [0; 512];
     assert!(ftl.read(299 * 7 % pages, &mut bytes).unwrap());
     assert_eq!(bytes, [299u32 as u8; 512]);
-    drop(ftl);
     assert!(merges.full > 10 && driver.pages > 600, "{merges:?}, {} pages", driver.pages);
     assert_eq!(driver.sums, driver.pages, "sums, and pages read or programmed");
 }

@@ -12,7 +12,7 @@ use nandina_sim::Chip;
 use super::growth::Growth;
 use super::keys::{Order, keys, looked_up};
 use super::rivals::Rival;
-use super::runs::Runs;
+use super::runs::{Runs, each};
 use super::{Experiment, Experiments};
 use crate::LabError;
 use crate::reproduce::Row;
@@ -143,14 +143,21 @@ pub fn experiment(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError>
         "BFTL, LA-tree and MB-tree: counts of the models, and of systems that keep every record";
     let mut experiment = Experiment::of("on-device", title, Vec::new());
     let records = of.scale.records;
-    for per_cent in RATIOS {
-        let rs = f64::from(per_cent) / 100.0;
+    // Those that take longest first.
+    let all: Vec<_> = MODELS.iter().flat_map(|&model| RATIOS.map(|rs| (rs, model))).collect();
+    let done = each(&all, |&(per_cent, model)| {
         let keys = keys(records, per_cent, Order::Mixed, of.seed);
         let looks = looked_up(&keys, true, of.seed);
+        let failed = |error| LabError(format!("{}: {error}", model.name()));
+        insert_in(model, &keys, &looks).map_err(failed)
+    })?;
+    for per_cent in RATIOS {
+        let rs = f64::from(per_cent) / 100.0;
         for model in MODELS {
             let tally = runs.tally(&growth(of, model, per_cent))?;
-            let failed = |error| LabError(format!("{}: {error}", model.name()));
-            let done = insert_in(model, &keys, &looks).map_err(failed)?;
+            let Some((_, done)) = done.iter().find(|(of, _)| *of == (per_cent, model)) else {
+                continue;
+            };
             let counted = |of: u64| of as f64 / f64::from(records.max(1));
             let config = format!("rs {rs}, the model beside");
             for (metric, model_has, has) in [

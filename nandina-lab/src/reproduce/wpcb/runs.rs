@@ -46,8 +46,8 @@ fn long_first(growths: impl IntoIterator<Item = Growth>) -> Vec<Growth> {
     growths
 }
 
-/// Calls `run` for each item, two at a time.
-fn each<T: Copy + Send + Sync, R: Send>(
+/// Calls `run` for each item, two at a time. The results are in the order in which they ended.
+pub fn each<T: Copy + Send + Sync, R: Send>(
     items: &[T],
     run: impl Fn(&T) -> Result<R, LabError> + Sync,
 ) -> Result<Vec<(T, R)>, LabError> {
