@@ -32,8 +32,9 @@ pub struct Compare {
     #[arg(long, default_value = "mlc")]
     device: String,
     /// FTLs between the systems and the chip, separated by commas: ftl:page, ftl:compact and the
-    /// other mappings, ftl:block, ftl:bast, ftl:fast, ftl:ipl, ftl:dipl; none is the chip itself,
-    /// above which wpcb has ftl:fast with a transit buffer of up to 128 blocks
+    /// other mappings, ftl:block, ftl:bast, ftl:fast, ftl:ipl, ftl:dipl, or as in 'ftl:fast with 8
+    /// log blocks and 4 buffer blocks'; none is the chip itself, above which wpcb has ftl:fast with
+    /// a transit buffer of up to 128 blocks
     #[arg(long, value_name = "LAYERS", value_delimiter = ',', default_value = "none")]
     over: Vec<String>,
     #[command(flatten)]

@@ -33,8 +33,8 @@ pub struct Arguments {
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
     /// FTLs between the systems and the chip, separated by commas, such as ftl:page, ftl:compact,
-    /// ftl:fast, 'ftl:fast with 2 buffer blocks'; none is the chip itself [default: none, and but in
-    /// a swarm, with one cut, wpcb over the latter, and if no systems are chosen, btree over
+    /// ftl:fast, 'ftl:fast with 2 buffer blocks'; none is the chip itself [default: none, and where
+    /// it is no swarm, with one cut, wpcb over the latter and, if no systems are chosen, btree over
     /// ftl:compact and ftl:fast]
     #[arg(long, value_name = "LAYERS", value_delimiter = ',')]
     over: Vec<String>,

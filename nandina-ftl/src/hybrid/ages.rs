@@ -131,8 +131,8 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         if let Some(is_newer) = ages.compare(block, age, rival) {
             return Ok(is_newer);
         }
-        // A page of a buffer block is mostly newer than all pages of the block below it, or than those
-        // that were written before it was full.
+        // A page of a buffer block is mostly newer than all pages of the block below it, or than
+        // those that were written before it was full.
         let looks = if is_buffer { 2 } else { 1 };
         for _ in 0..looks {
             if !self.look_behind(ages, rival, age.0)? {

@@ -50,7 +50,7 @@ pub struct Conversions {
     pub completed: u64,
     /// Of the buffer blocks, those that idle steps converted.
     pub ahead: u64,
-    /// Page writes after idle steps that passed the buffer, so that no block was converted for them.
+    /// Page writes after idle steps that passed the buffer: no block was converted for them.
     pub passed: u64,
 }
 

@@ -18,7 +18,7 @@ use nandina::flash::{Flash, Needs, PageNumber};
 use nandina::node::PageHeader;
 use nandina::{Fault, Options, Violation};
 
-use super::engine::{Leaf, Rival};
+use super::engine::{Leaf, Rival, has_pages_and_head};
 use super::pages::{Body, HEAD_BYTES, Head, NoIndex, Pages, count_at, number_at};
 use super::tree::{Bytes, Edit, Most, Node, Path, apply, descend, visit};
 
@@ -365,21 +365,7 @@ impl<F: Flash> Rival<F> for Bftl<F> {
         Most { leaf: entries(value_bytes), parent: entries(4), inner: entries(4) }
     }
 
-    fn pages(&self) -> &Pages<F> {
-        &self.pages
-    }
-
-    fn pages_mut(&mut self) -> &mut Pages<F> {
-        &mut self.pages
-    }
-
-    fn into_flash(self) -> F {
-        self.pages.flash
-    }
-
-    fn head(&self) -> &Head {
-        &self.head
-    }
+    has_pages_and_head!();
 
     fn records(&self) -> u32 {
         self.head.records

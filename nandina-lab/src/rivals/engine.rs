@@ -90,6 +90,28 @@ pub trait Rival<F: Flash>: Sized {
     fn check(&mut self, report: &mut dyn FnMut(Violation)) -> Result<(), EngineFault<F>>;
 }
 
+/// What [`Rival`] asks of a system with the fields `pages` and `head`.
+macro_rules! has_pages_and_head {
+    () => {
+        fn pages(&self) -> &Pages<F> {
+            &self.pages
+        }
+
+        fn pages_mut(&mut self) -> &mut Pages<F> {
+            &mut self.pages
+        }
+
+        fn into_flash(self) -> F {
+            self.pages.flash
+        }
+
+        fn head(&self) -> &Head {
+            &self.head
+        }
+    };
+}
+pub(super) use has_pages_and_head;
+
 /// An index of a rival.
 pub struct RivalIndex<'b, R, F> {
     rival: R,

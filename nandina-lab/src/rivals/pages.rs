@@ -3,9 +3,9 @@
 //! A group goes to free pages; one of a single page may replace the older version of it. Its last
 //! page has the height of the tree in its header and commits it: pages with a higher sequence than
 //! that of the newest commit do not count, and a mount blanks them before it writes anything else.
-//! So a cut leaves all of a group or nothing. A page is free when nobody holds it; what it says then
-//! is older than what counts. The newest commit is held always. Nothing here knows what the pages
-//! say.
+//! So a cut leaves all of a group or nothing. A page is free when nobody holds it; what it says
+//! then is older than what counts. The newest commit is held always. Nothing here knows what the
+//! pages say.
 
 use std::collections::BTreeMap;
 

@@ -470,8 +470,8 @@ pub(super) fn uncut<S: System, D: Ground>(device: D, run: CutRun) -> Result<(u64
     }
     if let Some(work) = runner.done.ftl {
         let Statistics { moved, erases, .. } = work.statistics;
-        // A system that writes blocks in order leaves an FTL nothing to move, and so may a rival, which
-        // writes free pages in order.
+        // A system that writes blocks in order leaves an FTL nothing to move, and so may a rival,
+        // which writes free pages in order.
         let is_rival = rivals::SYSTEMS.iter().any(|rival| rival.key == S::DESCRIPTION.key);
         if erases == 0 || (S::DESCRIPTION.replaces() && !is_rival && moved == 0) {
             return Err(format!(

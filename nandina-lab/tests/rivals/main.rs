@@ -1,4 +1,6 @@
-//! BFTL, LA-tree and MB-tree: a model, cuts at every chip operation, swarms, full devices, and canaries.
+//! BFTL, LA-tree and MB-tree: a model, cuts at every chip operation, swarms, and canaries.
+//!
+//! Full devices, damaged pages, and what a device must have are in modules of their own.
 
 mod common;
 #[path = "../example/mod.rs"]

@@ -1,7 +1,7 @@
 //! Whether the buffer pays, for a reader who has to decide: in time and in erases.
 //!
-//! It compares with the B-tree on the same FTL, and with that on the same flash: an FTL that has the
-//! buffer blocks as more log blocks.
+//! It compares with the B-tree on the same FTL, and with that on the same flash: an FTL that has
+//! the buffer blocks as more log blocks.
 
 use super::below::{Below, Map};
 use super::beyond::{FILLS, fills};

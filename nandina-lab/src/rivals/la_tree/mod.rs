@@ -25,7 +25,7 @@ use nandina::{Damage, Fault, Options, Violation};
 use super::buffers::{
     Changes, Group, Kept, NODE_HEAD_BYTES, ROOT, Sizes, buffer_body, node_in, seen,
 };
-use super::engine::{Leaf, Rival};
+use super::engine::{Leaf, Rival, has_pages_and_head};
 use super::pages::{Head, NoIndex, Pages};
 use super::table::{Table, below};
 use super::tree::{Bytes, Change, Edit, Most, Node, Path, apply, descend, visit};
@@ -357,21 +357,7 @@ impl<F: Flash> Rival<F> for LaTree<F> {
         Most { leaf: entries(value_bytes), parent: entries(4), inner: entries(4) }
     }
 
-    fn pages(&self) -> &Pages<F> {
-        &self.pages
-    }
-
-    fn pages_mut(&mut self) -> &mut Pages<F> {
-        &mut self.pages
-    }
-
-    fn into_flash(self) -> F {
-        self.pages.flash
-    }
-
-    fn head(&self) -> &Head {
-        &self.head
-    }
+    has_pages_and_head!();
 
     fn records(&self) -> u32 {
         self.counted.unwrap_or(self.head.records)

@@ -1,15 +1,15 @@
 //! MB-tree: changes wait in RAM, and leaves have several pages that come and go.
 //!
 //! A leaf has up to four pages. Its *header* says where the keys of each page begin, and is stored
-//! in the first of them. So a leaf grows by a page where a page is divided, and shrinks by one where
-//! two have room in one, and the nodes above change only when a leaf of four pages is divided, or
+//! in the first of them. So a leaf grows by a page where a page is divided, and shrinks by one
+//! where two have room in one. The nodes above change only when a leaf of four pages is divided, or
 //! its last page goes. To the tree the header is a node on level 2, and the pages are its children.
 //!
 //! When the buffer is full, the leaf with the most changes is written with all of its changes, of
 //! equals the youngest; of its pages only those that change. Each of these is a group of its own
 //! that counts as a whole ([`super::pages`]), with the nodes that it divides. So a cut may leave
-//! newer changes where older ones are lost; a flush makes all durable. A change that waits reads the
-//! way to its leaf, and not the leaf: it does not know whether its key has a record.
+//! newer changes where older ones are lost; a flush makes all durable. A change that waits reads
+//! the way to its leaf, and not the leaf: it does not know whether its key has a record.
 
 mod bytes;
 mod join;
@@ -22,7 +22,7 @@ use nandina::flash::{Flash, Needs, PageNumber};
 use nandina::node::PageHeader;
 use nandina::{Damage, Fault, Options, Violation};
 
-use super::engine::{Leaf, Rival};
+use super::engine::{Leaf, Rival, has_pages_and_head};
 use super::pages::{Head, NoIndex, Pages};
 use super::tree::{Bytes, Change, Edit, Most, Node, Path, apply, descend, visit};
 use bytes::{Sizes, header_in, node_in, nodes_in};
@@ -268,21 +268,7 @@ impl<F: Flash> Rival<F> for MbTree<F> {
         Sizes::new(options).most(area_bytes)
     }
 
-    fn pages(&self) -> &Pages<F> {
-        &self.pages
-    }
-
-    fn pages_mut(&mut self) -> &mut Pages<F> {
-        &mut self.pages
-    }
-
-    fn into_flash(self) -> F {
-        self.pages.flash
-    }
-
-    fn head(&self) -> &Head {
-        &self.head
-    }
+    has_pages_and_head!();
 
     fn records(&self) -> u32 {
         self.counted.unwrap_or(self.head.records)

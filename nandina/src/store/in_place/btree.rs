@@ -27,7 +27,7 @@ impl Placement for BTree {
     const DESCRIPTION: Description = Description {
         key: "btree",
         name: "B-tree in place",
-        summary: "a changed node replaces itself; where a write may tear, in the older of its two pages",
+        summary: "a changed node replaces itself, in the older of two pages where a write may tear",
         source: "VMTree paper (Ould-Khessal, Fazackerley and Lawrence), section 4.6",
         needs: Needs { rewrite: true, no_bad_blocks: true, ..Needs::NOTHING },
         code: 4,
