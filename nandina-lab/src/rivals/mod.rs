@@ -6,12 +6,10 @@
 //! nodes; comparisons and torture take them by name.
 
 mod bftl;
-mod buffers;
 mod engine;
 mod la_tree;
 mod mb_tree;
 mod pages;
-mod table;
 mod tree;
 
 use core::convert::Infallible;

@@ -6,8 +6,8 @@ use nandina::engine::EngineFault;
 use nandina::flash::{Flash, PageNumber};
 use nandina::{Damage, Fault};
 
+use super::buffers::{Changes, Entries, ROOT};
 use super::{LaTree, Value};
-use crate::rivals::buffers::{Changes, Entries, ROOT};
 use crate::rivals::pages::number_at;
 use crate::rivals::tree::{Bytes, Node};
 

@@ -13,7 +13,9 @@
 //! are newer than what is below, so whatever of them is there already is there twice. The last one
 //! says from which page on the buffer counts.
 
+mod buffers;
 mod find;
+mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,13 +24,11 @@ use nandina::flash::{Flash, Needs, PageNumber};
 use nandina::node::PageHeader;
 use nandina::{Damage, Fault, Options, Violation};
 
-use super::buffers::{
-    Changes, Group, Kept, NODE_HEAD_BYTES, ROOT, Sizes, buffer_body, node_in, seen,
-};
 use super::engine::{Leaf, Rival, has_pages_and_head};
 use super::pages::{Head, NoIndex, Pages};
-use super::table::{Table, below};
 use super::tree::{Bytes, Change, Edit, Most, Node, Path, apply, descend, visit};
+use buffers::{Changes, Group, Kept, NODE_HEAD_BYTES, ROOT, Sizes, buffer_body, node_in, seen};
+use table::{Table, below};
 
 /// A value, or that there is no record.
 type Value = Option<Bytes>;

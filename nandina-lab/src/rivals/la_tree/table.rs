@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::buffers::{Buffer, Kept, ROOT, Seen};
-use super::pages::{Found, Head};
-use super::tree::{Most, Node};
+use crate::rivals::pages::{Found, Head};
+use crate::rivals::tree::{Most, Node};
 
 /// Levels from one with buffers to the next.
 const LEVELS: u8 = 2;

@@ -5,8 +5,8 @@
 use nandina::Options;
 use nandina::node::PageHeader;
 
-use super::pages::{Body, HEAD_BYTES, count_at, long_at, number_at};
-use super::tree::{Bytes, Change, Node};
+use crate::rivals::pages::{Body, HEAD_BYTES, count_at, long_at, number_at};
+use crate::rivals::tree::{Bytes, Change, Node};
 
 /// The owner of the root's buffer, whatever the number of the root.
 pub const ROOT: u32 = u32::MAX;
