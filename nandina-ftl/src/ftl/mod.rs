@@ -424,7 +424,8 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     /// reads at most). Volatile trims are made durable first, if `budget` is 5 or more, or 7 while
     /// there is a checkpoint. Then buffer blocks are converted as
     /// [`Buffer::ahead`](crate::transit::Buffer::ahead) says, where room is not short. Once none
-    /// is, the next [`RESTED_WRITES`](crate::transit::Buffer::RESTED_WRITES) page writes convert none.
+    /// is, the next [`RESTED_WRITES`](crate::transit::Buffer::RESTED_WRITES) page writes convert
+    /// none.
     pub fn idle(&mut self, budget: u32) -> Result<Idle, FtlError<F::Error>> {
         self.mount_if_in_doubt()?;
         self.settle()?;

@@ -21,7 +21,7 @@ use crate::transit::Below as _;
 struct Sources {
     /// Whether the buffer may have pages of the logical block.
     has_buffered: bool,
-    /// Whether these are copied: else the older ones are, and count for nothing.
+    /// Whether the merge copies these; if not, it copies older ones, which never count.
     takes_buffered: bool,
 }
 
