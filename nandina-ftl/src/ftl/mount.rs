@@ -19,6 +19,7 @@ use super::bytes::{Kind, LOGICAL_END, MOVED, NEW, Own, Suspects, Trims, before_o
 use super::restore::Found;
 use super::{Ftl, FtlError, size};
 use crate::mapping::{Extent, Mapping};
+use crate::transit::LastNumbers;
 
 /// Reads after which a page counts as steady.
 pub(crate) const LOOKS: u32 = 24;
@@ -125,6 +126,13 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.waiting.clear();
         self.transit.clear();
         self.is_scanning = true;
+        let found = self.find_all();
+        // Buffer blocks of before are blocks like all others now.
+        self.anchors.buffered.clear();
+        found
+    }
+
+    fn find_all(&mut self) -> Result<(), FtlError<F::Error>> {
         let found = match self.find_directory()? {
             Some(checkpoint) => match self.decide_from(checkpoint) {
                 Err(FtlError::Device(error)) => return Err(FtlError::Device(error)),
@@ -136,6 +144,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             },
             None => None,
         };
+        // What it has of trims and parts goes through the page buffer with the numbers.
+        let are_numbers_kept = found.is_none();
         let decided = match found {
             Some(decided) => decided,
             None => {
@@ -146,7 +156,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             }
         };
         let Decided { identity, newest, suspects, highest, limit, incomplete } = decided;
-        self.forget_trimmed()?;
+        self.forget_trimmed(are_numbers_kept)?;
         self.note_valid();
         self.log.blocks.guess_erase_counts();
         self.log.restart(identity, highest + size::gap_of(&self.log.geometry()));
@@ -254,6 +264,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         for block in self.log.blocks.all() {
             self.anchors.unread.insert(block);
             let Some(header) = self.log.first_header(block)? else { continue };
+            self.note_buffered(block, &header);
             self.log.blocks.set_opened_at(block, header.sequence);
             self.log.blocks.set_erase_count(block, header.erase_count);
             if newest.is_none_or(|(newest, _)| newest.sequence < header.sequence) {
@@ -284,6 +295,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             }
             let ours = header.filter(|header| is_ours && header.identity == checkpoint.identity);
             if let Some(header) = ours {
+                self.note_buffered(block, &header);
                 self.log.blocks.set_opened_at(block, header.sequence);
                 self.log.blocks.set_erase_count(block, header.erase_count);
             }
@@ -293,6 +305,13 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             }
         }
         Ok(())
+    }
+
+    /// Notes a block that was a buffer block: a scan reads it first.
+    fn note_buffered(&mut self, block: BlockNumber, first: &PageHeader) {
+        if before_of(first).is_some() {
+            self.anchors.buffered.insert(block);
+        }
     }
 
     /// Whether a mount leaves the block out: it was bad before, and holds nothing.
@@ -309,6 +328,9 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     ///
     /// Logical pages that `suspects` exclude do not count. Returns the newest page. Reads every
     /// page, or those that are newer than the newest checkpoint, and that.
+    ///
+    /// What were buffer blocks comes first: so of each copy elsewhere the number is at hand, and
+    /// those of the buffer blocks are in page buffer 1 (`transit/numbers.rs`).
     fn scan(
         &mut self,
         look: Look<'_>,
@@ -318,9 +340,16 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         let mut scan =
             Scan { look, highest, newest: None, last: [None; 2], session: 0, has_buffered: false };
         self.forget_all();
-        for block in self.log.blocks.all() {
-            if self.anchors.unread.has(block) && !self.is_left_out(block) {
-                self.scan_block(block, &mut scan)?;
+        self.log.frames.release(1);
+        LastNumbers(self.log.frames.bytes_mut(1)).clear();
+        for is_first in [true, false] {
+            for block in self.log.blocks.all() {
+                if self.anchors.buffered.has(block) == is_first
+                    && self.anchors.unread.has(block)
+                    && !self.is_left_out(block)
+                {
+                    self.scan_block(block, &mut scan)?;
+                }
             }
         }
         self.buffered_from = scan.has_buffered.then_some(scan.session);
@@ -359,7 +388,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         block: BlockNumber,
         scan: &mut Scan<'_>,
     ) -> Result<(), FtlError<F::Error>> {
-        let (mut blank, mut is_damaged, mut unread) = (0, false, None);
+        let (mut blank, mut is_damaged, mut unread, mut last_buffered) = (0, false, None, None);
         let began = scan.look.checkpoint.map_or(0, |checkpoint| checkpoint.began);
         for place in 0..self.log.block_pages() {
             let page = self.log.page_at(block, place);
@@ -409,6 +438,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 *last = Some((page, sequence));
             }
             scan.has_buffered |= before.is_some();
+            last_buffered = before.map(|_| sequence);
             // A session page that was moved since begins no session.
             if (is_session && header.tag == NEW) || kind == Kind::End {
                 scan.session = scan.session.max(sequence);
@@ -419,6 +449,11 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 covered!("ftl: a page of a buffer block has faded");
                 self.take(Kind::Data(before), self.log.page_at(block, place - 1), sequence)?;
             }
+        }
+        if let Some(last) = last_buffered
+            && !LastNumbers(self.log.frames.bytes_mut(1)).add(block, last)
+        {
+            self.anchors.buffered.remove(block);
         }
         Ok(())
     }
@@ -436,12 +471,30 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             return Err(FtlError::LogicalPages { found, given: self.logical_pages });
         }
         if let Some(rival) = self.current(kind)
-            && self.sequence_of(rival)?.is_some_and(|rival| rival >= sequence)
+            && !self.is_newer((page, sequence), rival)?
         {
             return Ok(());
         }
         self.note(kind, page)?;
         Ok(())
+    }
+
+    /// Whether a page is newer than the copy that counts up to now.
+    ///
+    /// Cost: a read, unless both are in one block, or that copy is in a buffer block.
+    fn is_newer(
+        &mut self,
+        (page, sequence): (PageNumber, u64),
+        rival: PageNumber,
+    ) -> Result<bool, Fault<F::Error>> {
+        let block = self.block_of(rival);
+        if block == self.block_of(page) {
+            return Ok(rival < page);
+        }
+        if let Some(last) = LastNumbers(self.log.frames.bytes(1)).get(block) {
+            return Ok(sequence > last);
+        }
+        Ok(self.sequence_of(rival)?.is_none_or(|rival| rival < sequence))
     }
 
     /// The sequence number of a page that was read before.
@@ -489,23 +542,42 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
 
     /// Removes what the list of trims names and what is older than the trim.
     ///
-    /// Cost: two reads for each page that is mapped there.
-    fn forget_trimmed(&mut self) -> Result<(), FtlError<F::Error>> {
+    /// Cost: a read for each page that is mapped there, but for those in buffer blocks whose numbers
+    /// are kept; more for an unstable page.
+    fn forget_trimmed(&mut self, are_numbers_kept: bool) -> Result<(), FtlError<F::Error>> {
         let Some(page) = self.own[Own::Trims as usize] else { return Ok(()) };
-        self.read_kind(page, 1)?;
         let bytes = self.page_bytes();
-        let list = Trims(&mut self.log.frames.bytes_mut(1)[..bytes]);
-        let (as_of, count) = (list.as_of(), list.count());
-        for at in 0..count {
-            let extent = Trims(&mut self.log.frames.bytes_mut(1)[..bytes]).get(at);
-            if self.mapping.space().admit(extent).is_err() {
-                return Err(FtlError::Corrupt { page, reason: Damage::OtherIndex });
+        self.read_kind(page, 0)?;
+        // First pages of blocks whose numbers are in page buffer 1, which takes the list afterwards.
+        for frame in [0, 1] {
+            if frame == 1 {
+                let (from, to) = self.log.frames.pair(0, 1);
+                to.copy_from_slice(from);
+            } else if !are_numbers_kept {
+                self.anchors.buffered.clear();
+                continue;
             }
-            for logical in extent.start..extent.end() {
-                let Some(page) = self.find(logical) else { continue };
-                if self.sequence_of(page)?.is_some_and(|sequence| sequence <= as_of) {
-                    covered!("ftl: a mount trims a page again");
-                    self.mapping.remove(Extent::new(logical, 1), &mut |_| {})?;
+            let list = Trims(&mut self.log.frames.bytes_mut(frame)[..bytes]);
+            let (as_of, count) = (list.as_of(), list.count());
+            for at in 0..count {
+                let extent = Trims(&mut self.log.frames.bytes_mut(frame)[..bytes]).get(at);
+                if self.mapping.space().admit(extent).is_err() {
+                    return Err(FtlError::Corrupt { page, reason: Damage::OtherIndex });
+                }
+                for logical in extent.start..extent.end() {
+                    let Some(page) = self.find(logical) else { continue };
+                    let block = self.block_of(page);
+                    if self.anchors.buffered.has(block) != (frame == 0) {
+                        continue;
+                    }
+                    let sequence = match frame {
+                        0 => LastNumbers(self.log.frames.bytes(1)).get(block),
+                        _ => self.sequence_of(page)?,
+                    };
+                    if sequence.is_some_and(|sequence| sequence <= as_of) {
+                        covered!("ftl: a mount trims a page again");
+                        self.mapping.remove(Extent::new(logical, 1), &mut |_| {})?;
+                    }
                 }
             }
         }

@@ -3,9 +3,11 @@
 //! Pages of a block are programmed in order, each with a higher number than the one before. So of
 //! two pages of one block the one behind is newer, and a page that is newer than another one is
 //! newer than all pages before that one. A mount keeps the numbers that it has read for this, of a
-//! few blocks, and of a buffer block those of its first, a middle and its last page. It reads no
-//! page that these tell it enough of, and where they do not, one that may tell of many: the last of
-//! its block, then one halfway to it. Nothing is written.
+//! few blocks. It reads no page that these tell it enough of, and where they do not, one that may
+//! tell of many: the last of its block, then one halfway to it. Nothing is written.
+//!
+//! Of a buffer block the number of the last page decides (`transit/numbers.rs`). These numbers are
+//! in page buffer 0 as long as nothing else is.
 
 use core::cmp::Ordering;
 
@@ -14,11 +16,12 @@ use nandina::flash::{BlockNumber, Flash, PageNumber};
 
 use super::Hybrid;
 use super::policy::Policy;
+use crate::transit::LastNumbers;
 
 /// A page's sequence number, and where it is: a higher one is newer.
 pub(super) type Age = (u64, PageNumber);
 
-/// Buffer blocks whose numbers are kept, and other blocks.
+/// Buffer blocks without room in the page buffer whose numbers are kept, and other blocks.
 const KEPT: [usize; 2] = [4, 8];
 
 /// The numbers of three pages of a block: a low one, the last one noted, a high one.
@@ -26,23 +29,6 @@ const KEPT: [usize; 2] = [4, 8];
 struct Known {
     block: u32,
     ages: [Age; 3],
-}
-
-/// The first page of a block that counts, one in the middle, and the last.
-#[derive(Clone, Copy)]
-pub(super) struct Ends {
-    first: Age,
-    middle: Age,
-    pub last: Age,
-}
-
-impl Ends {
-    /// Adds a page behind those before it, which is in the first half of its block or behind that.
-    pub fn with(ends: Option<Self>, age: Age, is_in_first_half: bool) -> Self {
-        let Self { first, middle, .. } =
-            ends.unwrap_or(Self { first: age, middle: age, last: age });
-        Self { first, middle: if is_in_first_half { age } else { middle }, last: age }
-    }
 }
 
 impl Known {
@@ -54,11 +40,13 @@ pub(super) struct Ages {
     known: [Known; KEPT[0] + KEPT[1]],
     /// The entries that the next buffer block and the next other block take.
     next: [usize; 2],
+    /// Whether the numbers of buffer blocks are in page buffer 0.
+    are_in_frame: bool,
 }
 
 impl Ages {
     pub const fn new() -> Self {
-        Self { known: [Known::NONE; _], next: [0, KEPT[0]] }
+        Self { known: [Known::NONE; _], next: [0, KEPT[0]], are_in_frame: false }
     }
 
     /// Whether a page is newer than `rival`, a page of `block`; `None` if that is not known.
@@ -87,13 +75,6 @@ impl Ages {
         newer.map(|(_, at)| at).min()
     }
 
-    /// Keeps the numbers of a buffer block.
-    pub fn keep_ends(&mut self, block: BlockNumber, ends: &Ends) {
-        for age in [ends.first, ends.last, ends.middle] {
-            self.keep(block, age, true);
-        }
-    }
-
     /// Keeps the number of a page of `block`.
     fn keep(&mut self, block: BlockNumber, age: Age, is_buffer: bool) {
         if let Some(known) = self.known.iter_mut().find(|known| known.block == block.0) {
@@ -112,38 +93,92 @@ impl Ages {
 }
 
 impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
+    /// Begins a scan. The numbers of buffer blocks go to page buffer 0, if that is free.
+    pub(super) fn begin_scan(&mut self, ages: &mut Ages, is_free: bool) {
+        ages.are_in_frame = is_free;
+        ages.known[..KEPT[0]].fill(Known::NONE);
+        if is_free {
+            LastNumbers(self.media.frames.bytes_mut(0)).clear();
+        }
+    }
+
+    /// Ends the use of page buffer 0.
+    pub(super) fn end_scan(&mut self, ages: &mut Ages) {
+        ages.are_in_frame = false;
+    }
+
+    /// Keeps the number of the last page of a buffer block. Marks the block if page buffer 0 has it.
+    pub(super) fn keep_last(&mut self, ages: &mut Ages, last: Age) {
+        let block = self.media.block_of(last.1);
+        let is_in_frame =
+            ages.are_in_frame && LastNumbers(self.media.frames.bytes_mut(0)).add(block, last.0);
+        self.media.set_clean(block, is_in_frame);
+        if !is_in_frame {
+            ages.keep(block, last, true);
+        }
+    }
+
+    /// The number of the last page of a buffer block, if page buffer 0 has it.
+    fn last_number(&self, ages: &Ages, block: BlockNumber) -> Option<u64> {
+        let numbers = LastNumbers(self.media.frames.bytes(0));
+        numbers.get(block).filter(|_| ages.are_in_frame)
+    }
+
+    /// The last page of a buffer block; `None` if it cannot be read.
+    ///
+    /// Cost: nothing if its number is kept; else a read.
+    fn last_of(
+        &mut self,
+        ages: &mut Ages,
+        block: BlockNumber,
+    ) -> Result<Option<Age>, Fault<F::Error>> {
+        let slot = self.maps.slot_of(block).map(|at| self.maps.slot(at).next);
+        let next = self.transit.summary.entry_of(block).map(|at| self.transit.summary.get(at).next);
+        let Some(place) = next.or(slot).and_then(|next| next.checked_sub(1)) else {
+            return Ok(None);
+        };
+        let page = self.media.page_at(block, place);
+        if let Some(number) = self.last_number(ages, block) {
+            return Ok(Some((number, page)));
+        }
+        if let Some(known) = ages.known.iter().find(|known| known.block == block.0) {
+            return Ok(Some(known.ages[2]));
+        }
+        let Some(sequence) = self.sequence_of(page)? else { return Ok(None) };
+        ages.keep(block, (sequence, page), true);
+        Ok(Some((sequence, page)))
+    }
+
     /// Whether a page is newer than the copy of its logical page that counts up to now.
     ///
     /// A copy that cannot be read is not newer, unless a page behind it names it.
     ///
-    /// Cost: nothing if what was read before decides it; else one or two reads, or three for a page
-    /// of a buffer block.
+    /// Cost: nothing if what was read before decides it; else one or two reads.
     pub(super) fn is_newer(
         &mut self,
         ages: &mut Ages,
-        (age, is_buffer): (Age, bool),
+        age: Age,
         rival: PageNumber,
     ) -> Result<bool, Fault<F::Error>> {
         let block = self.media.block_of(rival);
         if block == self.media.block_of(age.1) {
             return Ok(rival < age.1);
         }
+        if self.is_buffer_block(block)
+            && let Some(last) = self.last_of(ages, block)?
+        {
+            return Ok(age > last);
+        }
         if let Some(is_newer) = ages.compare(block, age, rival) {
             return Ok(is_newer);
         }
-        // A page of a buffer block is mostly newer than all pages of the block below it, or than
-        // those that were written before it was full.
-        let looks = if is_buffer { 2 } else { 1 };
-        for _ in 0..looks {
-            if !self.look_behind(ages, rival, age.0)? {
-                break;
-            }
-            if let Some(is_newer) = ages.compare(block, age, rival) {
-                return Ok(is_newer);
-            }
+        if self.look_behind(ages, rival, age.0)?
+            && let Some(is_newer) = ages.compare(block, age, rival)
+        {
+            return Ok(is_newer);
         }
         let Some(sequence) = self.sequence_of(rival)? else { return Ok(true) };
-        ages.keep(block, (sequence, rival), self.is_buffer_block(block));
+        ages.keep(block, (sequence, rival), false);
         Ok(age > (sequence, rival))
     }
 
@@ -157,6 +192,11 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         page: PageNumber,
     ) -> Result<Option<bool>, Fault<F::Error>> {
         let block = self.media.block_of(page);
+        if self.is_buffer_block(block)
+            && let Some((last, _)) = self.last_of(ages, block)?
+        {
+            return Ok(Some(last > than));
+        }
         if let Some(is_newer) = ages.compare_number(block, page, than) {
             return Ok(Some(is_newer));
         }
@@ -169,7 +209,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             }
         }
         let Some(sequence) = self.sequence_of(page)? else { return Ok(None) };
-        ages.keep(block, (sequence, page), self.is_buffer_block(block));
+        ages.keep(block, (sequence, page), false);
         Ok(Some(sequence > than))
     }
 

@@ -64,6 +64,8 @@ pub(crate) struct Media<'b, F> {
     pub frames: Frames<'b>,
     pub blocks: Blocks<'b>,
     /// One bit for each block: erased, and not programmed since.
+    ///
+    /// While a hybrid FTL mounts, the bits mark buffer blocks.
     pub clean: &'b mut [u8],
     pub identity: u32,
     /// The highest sequence number that was given or skipped.
@@ -363,11 +365,13 @@ impl<'b, F: Flash> Media<'b, F> {
     /// Finds the newest page of the first ones of each block, and the erase counts.
     ///
     /// Returns its header and settings. `block_pages` is how many pages of a block are used,
-    /// `has_count` says whether a header has the erase count of its block.
+    /// `has_count` says whether a header has the erase count of its block. Marks in `clean` the
+    /// blocks whose header `is_marked` chooses.
     pub fn survey(
         &mut self,
         block_pages: u32,
         has_count: impl Fn(&PageHeader) -> bool,
+        is_marked: impl Fn(&PageHeader) -> bool,
     ) -> Result<Option<(PageHeader, Medium)>, Fault<F::Error>> {
         let mut newest: Option<(PageHeader, Medium)> = None;
         for block in self.blocks.all() {
@@ -377,6 +381,7 @@ impl<'b, F: Flash> Media<'b, F> {
                 if has_count(&header) {
                     self.blocks.set_erase_count(block, header.erase_count);
                 }
+                self.set_clean(block, is_marked(&header));
                 if newest.is_none_or(|(newest, _)| newest.sequence < header.sequence) {
                     newest = Some((header, self.medium_in(1)));
                 }

@@ -15,10 +15,10 @@
 
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::log::LOST_MAX;
-use nandina::node::PageFault;
+use nandina::node::{PageFault, PageHeader};
 use nandina::{Damage, Fault, covered};
 
-use super::ages::{Age, Ages, Ends};
+use super::ages::{Age, Ages};
 use super::label::{Cause, Kind};
 use super::maps::{NONE, Slot};
 use super::policy::Policy;
@@ -74,6 +74,13 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         (self.settled, self.in_doubt, self.previous) = (false, true, None);
         self.media.weak = None;
         self.media.clean.fill(0);
+        let found = self.find_all();
+        // It has marked blocks there.
+        self.media.clean.fill(0);
+        found
+    }
+
+    fn find_all(&mut self) -> Result<(), FtlError<F::Error>> {
         self.media.find_bad_blocks()?;
         let identity = self.survey()?;
         let (mut limit, mut suspects, mut highest) = (NEVER, Suspects::default(), 0);
@@ -107,6 +114,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             covered!("hybrid: a trimmed page cannot be read any more");
             // Of a block whose erase was cut a page is read now and then: by the scan, not since.
             self.read_own(0)?;
+            self.media.clean.fill(0);
             self.scan(identity, (limit, &suspects, true), &mut ages, &mut highest)?;
         }
         self.suspects = suspects;
@@ -136,8 +144,11 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     }
 
     /// Finds the newest format by the first pages of each block, and the erase counts.
+    ///
+    /// Marks what may be buffer blocks, for the scan.
     fn survey(&mut self) -> Result<u32, FtlError<F::Error>> {
-        let newest = self.media.survey(self.block_pages(), |_| true)?;
+        let is_buffer = |header: &PageHeader| Kind::of(header).1.is_buffer;
+        let newest = self.media.survey(self.block_pages(), |_| true, is_buffer)?;
         let (newest, medium) = newest.ok_or(FtlError::Blank)?;
         if medium != self.media.medium {
             return Err(FtlError::OtherContent { system: medium.system });
@@ -146,6 +157,9 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     }
 
     /// Reads every written page that is older than `limit`, and notes the newest copies.
+    ///
+    /// The blocks that the survey has marked come first: so of each copy elsewhere the number is at
+    /// hand, and those of the buffer blocks are kept (`ages.rs`).
     ///
     /// Pages that `suspects` exclude do not count, nor, if `trims`, those older than a trim in the
     /// list in page buffer 0. Returns the newest page.
@@ -157,13 +171,19 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         highest: &mut u64,
     ) -> Result<Option<Newest>, FtlError<F::Error>> {
         self.forget_all();
+        self.begin_scan(ages, !trims);
         let mut newest: Option<Newest> = None;
-        for block in self.media.blocks.all() {
-            if self.media.flash.is_bad(block).map_err(Fault::Device)? {
+        let blocks = self.media.blocks.all();
+        for (is_first, block) in
+            [true, false].into_iter().flat_map(|it| blocks.clone().map(move |block| (it, block)))
+        {
+            if self.media.is_clean(block) != is_first
+                || self.media.flash.is_bad(block).map_err(Fault::Device)?
+            {
                 continue;
             }
             let (mut seen, mut role, mut blank) = (Seen::default(), Role::None, true);
-            let mut ends: Option<Ends> = None;
+            let mut last: Option<Age> = None;
             // Whether pages are appended to the block, and how many in a row read as erased.
             let (mut is_appended, mut erased) = (false, 0);
             for place in 0..self.block_pages() {
@@ -204,7 +224,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                     self.take_own(age)?;
                     continue;
                 }
-                ends = Some(Ends::with(ends, age, place <= self.block_pages() / 2));
+                last = Some(age);
                 let faded = seen.next..place;
                 seen.note(sequence, place, cause);
                 is_appended = cause.is_buffer;
@@ -229,7 +249,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 }
             }
             if let Some(newest) = &mut newest
-                && ends.is_some_and(|ends| newest.age == ends.last)
+                && last == Some(newest.age)
                 && !seen.commits
             {
                 newest.begun = seen.first_copy;
@@ -244,9 +264,6 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 Role::Slot(at) => self.maps.slot(at).buffer.is_some(),
                 Role::None | Role::Data(_) => false,
             };
-            if let Some(ends) = ends.filter(|_| is_buffer) {
-                ages.keep_ends(block, &ends);
-            }
             // Only the last of them can be torn.
             if is_buffer && seen.unread > 1 && !self.media.blocks.is_bad(block) {
                 covered!("hybrid: the last pages of a buffer block have faded");
@@ -254,6 +271,9 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 self.media.blocks.set_stuck(block);
             }
             self.note_block(block, role, &seen)?;
+            if let Some(last) = last.filter(|_| is_buffer) {
+                self.keep_last(ages, last);
+            }
         }
         Ok(newest)
     }
@@ -274,7 +294,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         }
         let page = self.media.page_at(block, place);
         if let Some(rival) = self.find(logical)
-            && !self.is_newer(ages, ((sequence, page), cause.is_buffer), rival)?
+            && !self.is_newer(ages, (sequence, page), rival)?
         {
             return Ok(role);
         }

@@ -126,29 +126,41 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
 
     /// Forgets what the list of trims names and what is older than the trim.
     ///
+    /// The scan has marked the buffer blocks whose numbers are in page buffer 0.
+    ///
     /// Returns `false` if the number of such a page could not be read.
     pub(super) fn forget_trimmed(&mut self, ages: &mut Ages) -> Result<bool, FtlError<F::Error>> {
         let Some(page) = self.own else { return Ok(true) };
-        let mut all_known = true;
-        self.read_own(0)?;
-        let bytes = self.page_bytes();
-        let list = Trims(&mut self.media.frames.bytes_mut(0)[SUSPECTS_BYTES..bytes]);
-        let (as_of, count) = (list.as_of(), list.count());
-        for at in 0..count {
-            let list = Trims(&mut self.media.frames.bytes_mut(0)[SUSPECTS_BYTES..bytes]);
-            let extent = list.get(at);
-            if !self.is_inside(extent) {
-                return Err(FtlError::Corrupt { page, reason: Damage::OtherIndex });
+        let (bytes, mut all_known) = (self.page_bytes(), true);
+        self.read_own(1)?;
+        // First pages of blocks whose numbers are in page buffer 0, which takes the list afterwards.
+        for frame in [1, 0] {
+            if frame == 0 {
+                let (to, from) = self.media.frames.pair(0, 1);
+                to.copy_from_slice(from);
+                self.end_scan(ages);
             }
-            for logical in extent.start..extent.end() {
-                let Some(page) = self.find(logical) else { continue };
-                match self.is_newer_than(ages, as_of, page)? {
-                    Some(false) => {
-                        covered!("hybrid: a mount trims a page again");
-                        self.forget(logical);
+            let list = Trims(&mut self.media.frames.bytes_mut(frame)[SUSPECTS_BYTES..bytes]);
+            let (as_of, count) = (list.as_of(), list.count());
+            for at in 0..count {
+                let area = &mut self.media.frames.bytes_mut(frame)[SUSPECTS_BYTES..bytes];
+                let extent = Trims(area).get(at);
+                if !self.is_inside(extent) {
+                    return Err(FtlError::Corrupt { page, reason: Damage::OtherIndex });
+                }
+                for logical in extent.start..extent.end() {
+                    let Some(page) = self.find(logical) else { continue };
+                    if self.media.is_clean(self.media.block_of(page)) != (frame == 1) {
+                        continue;
                     }
-                    Some(true) => {}
-                    None => all_known = false,
+                    match self.is_newer_than(ages, as_of, page)? {
+                        Some(false) => {
+                            covered!("hybrid: a mount trims a page again");
+                            self.forget(logical);
+                        }
+                        Some(true) => {}
+                        None => all_known = false,
+                    }
                 }
             }
         }

@@ -108,7 +108,7 @@ impl<F: Flash> Logged<'_, F> {
         self.media.clean.fill(0);
         self.media.find_bad_blocks()?;
         let has_count = |header: &PageHeader| !Kind::of(header).1.commits;
-        let newest = self.media.survey(self.block_pages, has_count)?;
+        let newest = self.media.survey(self.block_pages, has_count, |_| false)?;
         let (PageHeader { identity, .. }, medium) = newest.ok_or(FtlError::Blank)?;
         if medium != self.media.medium {
             return Err(FtlError::OtherContent { system: medium.system });

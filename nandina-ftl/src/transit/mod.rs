@@ -26,9 +26,11 @@
 //! blocks that were begun before it are not written on.
 
 mod buffer;
+mod numbers;
 mod summary;
 
 pub use buffer::Buffer;
+pub(crate) use numbers::LastNumbers;
 pub(crate) use summary::{Entry, GROUP_PAGES_MAX, NONE, Summary};
 
 use core::ops::Range;

@@ -1,6 +1,6 @@
 //! The page map below a transit buffer: cuts, faults, faded pages, what it costs; and canaries.
 
-use nandina::flash::{BlockNumber, Geometry, PageNumber, Profile};
+use nandina::flash::{BlockNumber, Flash as _, Geometry, PageNumber, Profile};
 use nandina::log::layout_of;
 use nandina::node::PageHeader;
 use nandina_ftl::ftl::{
@@ -75,7 +75,7 @@ fn each_page_is_old_or_new_after_a_cut_anywhere_where_a_block_fails() {
     for (buffer, seed) in BUFFERS.into_iter().zip(21..) {
         let mut memory = Memory::behind(buffer, seed % 2 == 0, &profile, "page");
         let mut begun = start(profile, &mut memory, seed, unstable(1));
-        let failing = Faults { program_failures: 200, erase_failures: 200, ..Faults::NONE };
+        let failing = Faults { program_failures: 60, erase_failures: 60, ..Faults::NONE };
         begun.chip.set_faults(Faults { unstable_pages: 1, ..failing });
         let (mut whole, mut host) = (begun.chip.clone(), begun.host.clone());
         let Numbers(seed) = begun.numbers;
@@ -210,6 +210,37 @@ fn a_page_is_read_once_and_a_mount_reads_only() {
         assert_eq!(after.reads - before.reads - 2 * mount, held, "{buffer:?}");
         assert_eq!((after.programs, after.erases), (before.programs, before.erases));
     }
+}
+
+/// What the FTL itself reads is what a mount reads once the buffer blocks are erased.
+#[test]
+fn a_mount_reads_each_programmed_page_of_the_buffer_once() {
+    let mut more = Vec::new();
+    for (seed, buffer) in seeds(160, 8).into_iter().flat_map(|seed| BUFFERS.map(|it| (seed, it))) {
+        let profile = with_more(CHIP, MORE);
+        let mut memory = Memory::behind(buffer, false, &profile, "page");
+        let (mut chip, mut numbers) = (Chip::new(profile), Numbers(seed));
+        let mut host = Host::new(memory.logical_pages);
+        let changes = 4 * profile.geometry.pages() + 37 * seed as u32;
+        let mut work =
+            |ftl: &mut Device<'_>| (0..changes).try_for_each(|_| host.change(ftl, &mut numbers));
+        memory.with(&mut chip, true, &mut work).unwrap();
+        let all = whole_pages(&mut chip);
+        let pages = all.iter().filter(|(_, header, _)| is_buffered(header));
+        let pages: Vec<_> = pages.map(|(page, ..)| *page).collect();
+        let mut reads_of = |mut chip: Chip| {
+            let before = chip.counters().reads;
+            memory.with(&mut chip, false, |_| Ok(())).unwrap();
+            (chip.counters().reads - before) as i64
+        };
+        let with = reads_of(chip.clone());
+        for page in &pages {
+            chip.erase(profile.geometry.block_of(*page)).unwrap();
+        }
+        more.push(with - reads_of(chip) - pages.len() as i64);
+    }
+    println!("more than a read for each page: {more:?}");
+    assert!(more.iter().all(|&more| more <= 0), "{more:?}");
 }
 
 #[test]

@@ -9,16 +9,19 @@ use crate::host::{Device, Host, Memory};
 use crate::numbers::Numbers;
 use crate::transit::is_buffered;
 use crate::whole_pages::whole_pages;
-use crate::{BUFFERED, CHIP};
+use crate::{BUFFERED, CHIP, seeds};
 
 /// What the FTL itself reads is what a mount reads once the buffer blocks are erased.
-///
 #[test]
 fn a_mount_reads_each_programmed_page_of_the_buffer_once() {
+    let small = Geometry { blocks: 64, pages_per_block: 4, ..CHIP.geometry };
     let longer = Geometry { blocks: 40, pages_per_block: 32, ..CHIP.geometry };
-    for profile in [CHIP, Profile { geometry: longer, ..CHIP }] {
+    for geometry in [small, CHIP.geometry, longer] {
+        let profile = Profile { geometry, ..CHIP };
         let mut more = Vec::new();
-        for (seed, which) in (0..8).flat_map(|seed| BUFFERED.map(|which| (seed, which))) {
+        for (seed, which) in
+            seeds(160, 8).into_iter().flat_map(|seed| BUFFERED.map(|which| (seed, which)))
+        {
             let (mut chip, mut memory) = (Chip::new(profile), Memory::new(&profile, which));
             let (mut host, mut numbers) = (Host::new(memory.logical_pages), Numbers(seed));
             let changes = 4 * profile.geometry.pages() + 37 * seed as u32;
