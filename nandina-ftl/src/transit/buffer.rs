@@ -68,7 +68,7 @@ impl Buffer {
     ///
     /// As many neighbours may share a buffer block as are needed to give each logical block one. A
     /// conversion completes a logical block from a quarter of its pages on, and runs of more than
-    /// an eighth of a block pass the buffer.
+    /// an eighth of a block pass the buffer, of a block of less than 8 pages those of three pages.
     pub const fn improved(blocks: u32, logical_pages: u32, block_pages: u32) -> Self {
         let block_pages = if block_pages == 0 { 1 } else { block_pages };
         let logical_blocks = logical_pages.div_ceil(block_pages);
@@ -77,7 +77,7 @@ impl Buffer {
             blocks,
             neighbours: if shared == 0 { 1 } else { shared },
             completes_from: block_pages.div_ceil(4),
-            passes_from: 1 + block_pages / 8,
+            passes_from: if block_pages < 8 { 3 } else { 1 + block_pages / 8 },
             reads_newest_only: true,
             drops_superseded: true,
             ahead: 1,
