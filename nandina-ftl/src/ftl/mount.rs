@@ -79,8 +79,8 @@ struct Scan<'s> {
     last: [Option<(PageNumber, u64)>; 2],
     /// The number of the newest page that begins or ends a session.
     session: u64,
-    /// Whether it met a page of a buffer block.
-    has_buffered: bool,
+    /// Buffer blocks that it met.
+    buffered: u64,
 }
 
 /// What a mount decides to begin with.
@@ -338,7 +338,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     ) -> Result<Option<Newest>, FtlError<F::Error>> {
         let Look { checkpoint, limit, .. } = look;
         let mut scan =
-            Scan { look, highest, newest: None, last: [None; 2], session: 0, has_buffered: false };
+            Scan { look, highest, newest: None, last: [None; 2], session: 0, buffered: 0 };
         self.forget_all();
         self.log.frames.release(1);
         LastNumbers(self.log.frames.bytes_mut(1)).clear();
@@ -352,7 +352,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 }
             }
         }
-        self.buffered_from = scan.has_buffered.then_some(scan.session);
+        self.buffered_from = (scan.buffered > 0).then_some(scan.session);
+        self.transit.conversions.found = scan.buffered;
         let Some(checkpoint) = checkpoint else { return Ok(self.newest_of(&scan)) };
         *scan.highest = checkpoint.sequence.max(*scan.highest);
         if scan.newest.is_none() && checkpoint.sequence < limit {
@@ -437,7 +438,6 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             if before.is_none() && last.is_none_or(|(_, last)| last < sequence) {
                 *last = Some((page, sequence));
             }
-            scan.has_buffered |= before.is_some();
             last_buffered = before.map(|_| sequence);
             // A session page that was moved since begins no session.
             if (is_session && header.tag == NEW) || kind == Kind::End {
@@ -450,10 +450,11 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 self.take(Kind::Data(before), self.log.page_at(block, place - 1), sequence)?;
             }
         }
-        if let Some(last) = last_buffered
-            && !LastNumbers(self.log.frames.bytes_mut(1)).add(block, last)
-        {
-            self.anchors.buffered.remove(block);
+        if let Some(last) = last_buffered {
+            scan.buffered += 1;
+            if !LastNumbers(self.log.frames.bytes_mut(1)).add(block, last) {
+                self.anchors.buffered.remove(block);
+            }
         }
         Ok(())
     }

@@ -37,8 +37,10 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 self.make_data(at, logical_block);
                 return self.replace_data(logical_block, Some(block));
             }
+            let is_buffered = self.is_buffered(logical_block);
             if !is_full && !slot.is_closed && self.merge_partly(at, logical_block)? {
                 self.merges.partial += 1;
+                self.merges.partial_buffered += u64::from(is_buffered);
                 self.make_data(at, logical_block);
                 return self.replace_data(logical_block, Some(block));
             }
@@ -191,6 +193,13 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         groups.any(|group| summary.entries_of(group).next().is_some())
     }
 
+    /// Whether a buffer block has a page of a logical block that counts.
+    fn is_buffered(&self, logical_block: u32) -> bool {
+        let mut pages = self.pages_of(logical_block);
+        self.has_buffer_block(logical_block)
+            && pages.any(|logical| self.find_in_buffer(logical).is_some())
+    }
+
     /// The page that a full merge copies, and whether the buffer supersedes it.
     fn source(&self, of: Sources, logical: u32) -> Option<(PageNumber, bool)> {
         let buffered = if of.has_buffered { self.find_in_buffer(logical) } else { None };
@@ -217,6 +226,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             self.replace_data(logical_block, None)?;
             return self.drop_empty_slots(logical_block);
         };
+        let is_buffered = self.is_buffered(logical_block);
         let block = loop {
             let block = self.media.open()?;
             if self.fill(block, first..last + 1, new, from)? {
@@ -240,6 +250,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             self.media.blocks.set_valid(self.media.page_at(block, logical - first), true);
         }
         self.merges.full += 1;
+        self.merges.full_buffered += u64::from(is_buffered);
         self.replace_data(logical_block, Some(block))?;
         self.note_open(block, last - first + 1);
         self.drop_empty_slots(logical_block)

@@ -169,6 +169,10 @@ pub struct Merges {
     /// A random log block takes one for each logical block of which it has pages that count.
     /// Settling, wear levelling and blocks that fail take full merges, too.
     pub full: u64,
+    /// Of the partial merges, those of logical blocks of which a buffer block has pages that count.
+    pub partial_buffered: u64,
+    /// Of the full merges, those of such logical blocks.
+    pub full_buffered: u64,
 }
 
 /// A data block that may be written on.

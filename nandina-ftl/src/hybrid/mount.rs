@@ -119,6 +119,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         }
         self.suspects = suspects;
         self.settle_roles()?;
+        self.transit.conversions.found = self.transit.blocks().count() as u64;
         let blocks = &mut self.media.blocks;
         let damaged = blocks.all().filter(|&block| {
             blocks.take_stuck(block) && blocks.valid_in(block) > 0 && !blocks.is_bad(block)

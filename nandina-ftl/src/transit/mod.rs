@@ -54,6 +54,14 @@ pub struct Conversions {
     pub ahead: u64,
     /// Page writes after idle steps that passed the buffer: no block was converted for them.
     pub passed: u64,
+    /// Page writes that the buffer took.
+    pub taken: u64,
+    /// Of the buffer blocks, those that were full when a page of theirs was written.
+    pub full: u64,
+    /// Of the buffer blocks, those that made room for pages of another one.
+    pub victims: u64,
+    /// Buffer blocks that the last mount found. Nothing is appended to them.
+    pub found: u64,
 }
 
 /// A buffer block as the Summary table has it.
@@ -333,9 +341,10 @@ pub(crate) trait Below<'b> {
                 return Ok(false);
             }
             self.count_buffered(logical, self.page_in(block, place))?;
-            let State { summary, .. } = self.transit_mut();
+            let State { summary, conversions, .. } = self.transit_mut();
             summary.set(at, Entry { next: place + 1, ..entry });
             summary.set_logical(at, place, logical);
+            conversions.taken += 1;
             return Ok(true);
         }
     }
@@ -361,6 +370,9 @@ pub(crate) trait Below<'b> {
                     state.conversions.passed += 1;
                     return Ok(None);
                 }
+                let state = self.transit_mut();
+                let is_full = state.summary.get(at).next == state.block_pages;
+                state.conversions.full += u64::from(is_full);
                 self.convert(at)?;
                 continue;
             }
@@ -385,6 +397,7 @@ pub(crate) trait Below<'b> {
                 return Ok(None);
             }
             let Some(victim) = state.victim() else { return Ok(None) };
+            state.conversions.victims += 1;
             self.convert(victim)?;
         }
     }

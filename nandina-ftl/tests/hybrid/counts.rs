@@ -29,7 +29,8 @@ fn count(which: Which, filled: u32, pages: &[u32]) -> (u64, u64, Merges) {
     memory.with(&mut chip, true, work).unwrap()
 }
 
-const NO_MERGE: Merges = Merges { switch: 0, partial: 0, full: 0 };
+const NO_MERGE: Merges =
+    Merges { switch: 0, partial: 0, full: 0, partial_buffered: 0, full_buffered: 0 };
 
 #[test]
 fn a_switch_merge_costs_an_erase() {

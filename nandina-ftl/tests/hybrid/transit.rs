@@ -60,7 +60,8 @@ fn figure_5_pages_go_to_the_buffer_block_of_their_logical_block() {
     // Blocks 1, 3, 0, 4, and 1 again.
     assert_eq!(blocks, [(1, 2, false), (3, 1, false), (0, 1, false), (4, 1, false)]);
     assert_eq!((buffered, below), (vec![7, 14, 3, 17, 6], vec![]));
-    assert_eq!((conversions, done.programmed, done.erases), (Conversions::default(), 5, 0));
+    let none = Conversions { taken: 5, ..Conversions::default() };
+    assert_eq!((conversions, done.programmed, done.erases), (none, 5, 0));
 }
 
 #[test]
@@ -71,7 +72,8 @@ fn figure_6_the_victim_has_the_fewest_pages_and_its_newest_are_written_in_order(
     assert_eq!(blocks, [(4, 1, false), (1, 4, false), (2, 4, false), (3, 4, false)]);
     assert_eq!(below, [0, 1]);
     assert_eq!(buffered, [&full[..], &[16]].concat());
-    let one = Conversions { blocks: 1, appended: 3, newest: 2, ..Conversions::default() };
+    let none = Conversions { taken: written.len() as u64, ..Conversions::default() };
+    let one = Conversions { blocks: 1, appended: 3, newest: 2, victims: 1, ..none };
     assert_eq!((conversions, done.moved, done.erases), (one, 2, 1));
 }
 
@@ -80,7 +82,8 @@ fn figure_7_a_full_buffer_block_is_converted_erased_and_appended_to() {
     let (buffered, below, blocks, conversions, done) = write(&[0, 1, 1, 2, 3]);
     assert_eq!((buffered, below), (vec![3], vec![0, 1, 2]));
     assert_eq!(blocks, [(0, 1, false)]);
-    let one = Conversions { blocks: 1, appended: 4, newest: 3, ..Conversions::default() };
+    let none = Conversions { taken: 5, ..Conversions::default() };
+    let one = Conversions { blocks: 1, appended: 4, newest: 3, full: 1, ..none };
     assert_eq!((conversions, done.programmed, done.erases), (one, 5 + 3, 1));
 }
 
