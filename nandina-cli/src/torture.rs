@@ -254,6 +254,13 @@ fn table(reports: &[Report]) -> String {
         ]);
     }
     let mut text = table.to_string();
+    for report in reports {
+        let met = report.met.all().into_iter().filter(|&(_, count)| count > 0);
+        let met: Vec<_> = met.map(|(event, count)| format!("{event}: {count}")).collect();
+        if !met.is_empty() {
+            text += &format!("\n{} met {}", report.system, met.join(", "));
+        }
+    }
     for violation in reports.iter().flat_map(|report| &report.violations) {
         text += &format!(
             "\n{}\n  replay it with: nandina torture --case '{}'",

@@ -6,7 +6,7 @@ use std::any::Any;
 
 use nandina::flash::Flash;
 use nandina_ftl::Statistics;
-use nandina_ftl::hybrid::Merges;
+use nandina_ftl::hybrid::{Conversions, Merges};
 use nandina_sim::{Chip, ChipError};
 
 /// Any device above a simulated chip.
@@ -40,6 +40,8 @@ pub struct FtlWork {
     pub statistics: Statistics,
     /// Merges of a hybrid FTL; `None` for one with a mapping.
     pub merges: Option<Merges>,
+    /// What went through buffer blocks.
+    pub conversions: Conversions,
     /// The most bytes that the map used.
     pub map_bytes: u64,
     /// Pages that a mapping read from flash of its own, which are no operations of the chip.

@@ -292,6 +292,11 @@ impl Layer {
         Ok(Self { transit: Some(transit), ..self })
     }
 
+    /// The transit buffer; `None` where there is none.
+    pub const fn transit(&self) -> Option<TransitBuffer> {
+        self.transit
+    }
+
     /// Blocks of the transit buffer; `None` where there is none.
     pub fn buffer_blocks(&self) -> Option<u32> {
         self.transit.map(|transit| transit.blocks)

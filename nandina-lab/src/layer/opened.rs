@@ -263,6 +263,7 @@ impl Bus for OnFtl<'_> {
         let mut work = FtlWork {
             statistics: pages.statistics(),
             merges: pages.merges(),
+            conversions: pages.conversions(),
             ..FtlWork::default()
         };
         if let Pages::Mapped(ftl) = pages {

@@ -61,6 +61,12 @@ const NARROW_LEAVES: u32 = 60;
 /// Blocks of that chip that are good beside those of the other, for the larger checkpoints.
 const NARROW_BLOCKS: u32 = 4;
 
+/// Passes that write a record of each leaf in order, above a hybrid FTL.
+const IN_ORDER: u32 = 2;
+
+/// Records of a leaf of the smallest run, whose keys ascend.
+const LEAF_RECORDS: usize = 6;
+
 impl CutRun {
     /// The smallest run that contains all of this on the chip for exhaustive tests.
     pub const SMALL: Self = Self {
@@ -83,7 +89,8 @@ impl CutRun {
         hardships: Hardships::NONE,
     };
 
-    pub(super) fn changes<S: System>(&self) -> Vec<Change> {
+    /// The changes. Above a hybrid FTL some pages are written in order, so that it merges these.
+    pub(super) fn changes<S: System>(&self, layer: Option<Layer>) -> Vec<Change> {
         let spread = |turn: u32| turn * 37 % self.records.max(1);
         let puts = (0..self.records).map(|turn| Change::Put(spread(turn), 1));
         // With a write buffer, and on a chip with a block more, garbage is collected later.
@@ -94,8 +101,16 @@ impl CutRun {
         let step = if later { 1 } else { 3 };
         let again =
             (0..rounds).map(|turn| Change::Put(spread(turn * step), 2 + turn / self.records));
-        let removals = (0..self.records).map(Change::Remove);
-        puts.chain(again).chain(removals).collect()
+        let is_in_order = layer.is_some_and(|layer| layer.is_hybrid()) && S::DESCRIPTION.replaces();
+        let more = if is_in_order { self.records / 3 } else { 0 };
+        let all = self.records + more;
+        let more = (self.records..all).map(|key| Change::Put(key, 1));
+        let passes = if is_in_order { IN_ORDER } else { 0 };
+        let each =
+            |pass| (0..all).step_by(LEAF_RECORDS).map(move |key| Change::Put(key, 90 + pass));
+        let in_order = (0..passes).flat_map(each);
+        let removals = (0..all).map(Change::Remove);
+        puts.chain(again).chain(more).chain(in_order).chain(removals).collect()
     }
 
     pub(super) fn options<S: System>(&self) -> Options {

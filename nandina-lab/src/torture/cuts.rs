@@ -5,6 +5,7 @@ use nandina::{Index, LivenessTracking, System, WriteError, ram_needed};
 use nandina_ftl::Statistics;
 use nandina_sim::{Chip, ChipError, Cut, FaultCounters, Tear};
 
+use super::events::Events;
 use super::oracle::{Change, Model, compare, text};
 use super::{
     CaseId, CutPoint, CutRun, Ground, Hardships, Mode, Report, Shares, harsh, in_parallel,
@@ -65,6 +66,8 @@ pub struct Done {
     pub(super) collected: bool,
     /// What the FTL did in the last session that ended by itself.
     pub(super) ftl: Option<FtlWork>,
+    /// What FTLs did in all sessions.
+    pub(super) met: Events,
     pub(super) height: u8,
 }
 
@@ -91,7 +94,8 @@ impl<D: Ground> Runner<D> {
         // The first opening follows an end, the one after a cut does not.
         Index::<_, S>::format(begun.bus(), &options, &mut ram).map_err(text)?.close();
         drop(begun);
-        let (model, changes, done) = (Model::new(), run.changes::<S>(), Done::default());
+        let (model, changes, done) =
+            (Model::new(), run.changes::<S>(device.layer()), Done::default());
         Ok(Self { device, run, ram, room, model, changes, first: 0, done })
     }
 
@@ -177,6 +181,7 @@ impl<D: Ground> Runner<D> {
             compare(&mut index, &self.model)?;
         }
         self.done.ftl = index.flash().ftl();
+        self.done.met.note(self.done.ftl.as_ref());
         let mut counted = index.statistics().valid_pages;
         let bus = if at_end { index.close() } else { return Ok(session) };
         session.chip_operations = bus.simulated().counters().operations() - start;
@@ -388,7 +393,7 @@ pub fn cut_shares<S: System, D: Ground>(
         progress(1000);
         return report;
     }
-    in_parallel(chip_operations, report, progress, |operation, report| {
+    let mut report = in_parallel(chip_operations, report, progress, |operation, report| {
         if !shares.takes(operation) {
             return;
         }
@@ -397,6 +402,7 @@ pub fn cut_shares<S: System, D: Ground>(
             match done {
                 Ok(done) => {
                     report.add(done.faults, done.operations, done.chip_operations);
+                    report.met.add(&done.met);
                     Some(done)
                 }
                 Err(what) => {
@@ -430,7 +436,17 @@ pub fn cut_shares<S: System, D: Ground>(
                 break;
             }
         }
-    })
+    });
+    // A system that writes blocks in order, or an FTL's pages, has an FTL do little.
+    let is_tree = S::DESCRIPTION.replaces() && !is_rival::<S>();
+    let layer = device.layer().filter(|_| shares == Shares::WHOLE && is_tree);
+    if let Some(layer) = layer {
+        let met = report.met;
+        for event in met.missing(&layer) {
+            report.violated(&case(&[]), format!("no run met {event}"));
+        }
+    }
+    report
 }
 
 /// Erases of the two anchor blocks. The first checkpoint erases both.
@@ -443,6 +459,11 @@ fn anchor_erases(chip: &Chip) -> u32 {
 /// With them one anchor was filled and the other begun: each page of an anchor names a block
 /// of checkpoints.
 const ANCHOR_ERASES_LEAST: u32 = 3;
+
+/// Whether the system is one of the lab's, which are compared with the library's.
+fn is_rival<S: System>() -> bool {
+    rivals::SYSTEMS.iter().any(|rival| rival.key == S::DESCRIPTION.key)
+}
 
 /// Does the whole run without a cut, and checks that it is complete.
 ///
@@ -472,8 +493,7 @@ pub(super) fn uncut<S: System, D: Ground>(device: D, run: CutRun) -> Result<(u64
         let Statistics { moved, erases, .. } = work.statistics;
         // A system that writes blocks in order leaves an FTL nothing to move, and so may a rival,
         // which writes free pages in order.
-        let is_rival = rivals::SYSTEMS.iter().any(|rival| rival.key == S::DESCRIPTION.key);
-        if erases == 0 || (S::DESCRIPTION.replaces() && !is_rival && moved == 0) {
+        if erases == 0 || (S::DESCRIPTION.replaces() && !is_rival::<S>() && moved == 0) {
             return Err(format!(
                 "the run is too tame: the FTL moved {moved} pages, {erases} erases"
             ));

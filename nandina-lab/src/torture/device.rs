@@ -71,18 +71,23 @@ impl<D: Device> Bus for D {
     }
 }
 
-/// Log blocks of a hybrid FTL under torture, which is to merge often.
-const LOG_BLOCKS: u32 = 3;
+/// Log blocks of FAST under torture, which is to merge often; and of BAST, which merges a log block
+/// in part only if another logical block needs it.
+const LOG_BLOCKS: [u32; 2] = [3, 1];
 
 /// The key of the system and the FTL in a name such as `btree over ftl:fast`.
 ///
-/// Chips are small: there are no more spare pages than the FTL needs, and three log blocks.
+/// Chips are small: there are no more spare pages than the FTL needs, and few log blocks unless the
+/// name says how many.
 pub fn parts_of(name: &str) -> Result<(&str, Option<Layer>), LabError> {
     let Some((system, layer)) = name.split_once(OVER) else { return Ok((name, None)) };
     let layer = Layer::named(layer)?.with_over_provisioning(0);
     let layer = match layer.log_blocks() {
-        Some(_) => layer.with_log_blocks(LOG_BLOCKS)?,
-        None => layer,
+        Some(_) if !layer.names_log_blocks() => {
+            let [of_fast, of_bast] = LOG_BLOCKS;
+            layer.with_log_blocks(of_bast).or_else(|_| layer.with_log_blocks(of_fast))?
+        }
+        _ => layer,
     };
     Ok((system, Some(layer)))
 }

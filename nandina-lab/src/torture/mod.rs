@@ -20,6 +20,7 @@ mod case;
 mod cut_run;
 mod cuts;
 pub(crate) mod device;
+mod events;
 mod hardships;
 mod harsh;
 mod life;
@@ -38,6 +39,7 @@ pub use cut_run::CutRun;
 pub use cuts::{cut_everywhere, cut_once, cut_shares};
 use device::parts_of;
 pub use device::{Begun, Device, Ground, Layered, fitted, suited};
+pub use events::Events;
 pub use hardships::Hardships;
 use nandina::System;
 pub use settings::chips;
@@ -118,6 +120,8 @@ pub struct Report {
     pub refreshed: u64,
     /// Mounts after a cut in swarms that began with a checkpoint.
     pub from_checkpoints: u64,
+    /// What an FTL below the index did in runs that were cut.
+    pub met: Events,
     /// The first cases that an index did not survive, at most ten; empty is the aim.
     pub violations: Vec<Violation>,
 }
@@ -139,6 +143,7 @@ impl Report {
             faults: 0,
             refreshed: 0,
             from_checkpoints: 0,
+            met: Events::default(),
             violations: Vec::new(),
         }
     }
@@ -164,6 +169,7 @@ impl Report {
         self.faults += other.faults;
         self.refreshed += other.refreshed;
         self.from_checkpoints += other.from_checkpoints;
+        self.met.add(&other.met);
         self.violations.extend(other.violations);
     }
 }

@@ -40,7 +40,7 @@ fn pairs() -> Vec<String> {
 }
 
 /// Tortures a pair; nothing that was acknowledged may be lost.
-fn survive(pair: &str, mode: Mode, run: CutRun, shares: Shares) -> Report {
+pub fn survive(pair: &str, mode: Mode, run: CutRun, shares: Shares) -> Report {
     let what = Torture { mode, seed: 1, run, operations: 0 };
     let report = torture_shares(pair, what, shares, &|_| {}).unwrap();
     assert_eq!(report.violations, [], "{pair}");

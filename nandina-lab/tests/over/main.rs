@@ -3,4 +3,5 @@
 
 mod costs;
 mod cuts;
+mod events;
 mod hostile;

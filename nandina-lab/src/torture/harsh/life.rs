@@ -7,7 +7,7 @@ use nandina_sim::ChipError;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::layer::Bus;
+use crate::layer::{Bus, Layer};
 use crate::torture::cuts::Done;
 use crate::torture::oracle::{Change, Model, Pending, Unknown, contents, key, text};
 use crate::torture::{CutPoint, CutRun};
@@ -87,8 +87,13 @@ pub struct Life {
 
 impl Life {
     /// Starts `run`. The cuts decide the options of the openings after the first one.
-    pub fn new<S: System>(run: CutRun, options: Options, cuts: &[CutPoint]) -> Self {
-        let mut acts: Vec<Act> = run.changes::<S>().into_iter().map(Act::Change).collect();
+    pub fn new<S: System>(
+        run: CutRun,
+        layer: Option<Layer>,
+        options: Options,
+        cuts: &[CutPoint],
+    ) -> Self {
+        let mut acts: Vec<Act> = run.changes::<S>(layer).into_iter().map(Act::Change).collect();
         if run.hardships.formats {
             // One format over the fullest index, and one over what has grown since.
             let puts = run.records as usize;
@@ -137,6 +142,16 @@ impl Life {
     ///
     /// Returns `true` if the chip is to be formatted next, `false` if no work is left.
     pub fn work<S: System>(
+        &mut self,
+        index: &mut Index<'_, &mut dyn Bus, S>,
+        left: &mut usize,
+    ) -> Result<bool, End> {
+        let done = self.act(index, left);
+        self.done.met.note(index.flash().ftl().as_ref());
+        done
+    }
+
+    fn act<S: System>(
         &mut self,
         index: &mut Index<'_, &mut dyn Bus, S>,
         left: &mut usize,

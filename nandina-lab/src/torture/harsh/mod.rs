@@ -48,7 +48,7 @@ impl<D: Ground> Runner<D> {
         let mut begun = device.begin(&mut room, true).map_err(text)?;
         drop(Index::<_, S>::format(begun.bus(), &options, &mut ram).map_err(text)?);
         drop(begun);
-        let life = Life::new::<S>(run, options, cuts);
+        let life = Life::new::<S>(run, device.layer(), options, cuts);
         Ok(Self { device, ram, room, life })
     }
 
