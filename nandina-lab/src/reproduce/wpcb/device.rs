@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
+use nandina::log::layout_of;
 use nandina_ftl::ftl::DISK;
 use nandina_sim::ChipError;
 
@@ -51,6 +52,32 @@ impl Events {
     }
 }
 
+/// Pages that an index took and gave up. It has a page for each node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Taken {
+    /// Writes of pages that the index did not have.
+    pub new: u64,
+    /// Those of them with a leaf.
+    pub leaves: u64,
+    /// Those of these with one record.
+    pub of_one_record: u64,
+    /// Pages that it gave up.
+    pub given_up: u64,
+}
+
+impl std::ops::Sub for Taken {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            new: self.new - before.new,
+            leaves: self.leaves - before.leaves,
+            of_one_record: self.of_one_record - before.of_one_record,
+            given_up: self.given_up - before.given_up,
+        }
+    }
+}
+
 /// The device, which grows with the pages that are written.
 ///
 /// An index lends its device only for looking, so the record has cells.
@@ -58,6 +85,9 @@ pub struct Device {
     blocks: u32,
     block_pages: u32,
     pages: Vec<Option<Box<[u8]>>>,
+    /// Whether the index needs each page.
+    held: Vec<bool>,
+    taken: Taken,
     events: RefCell<Events>,
     reads: Cell<u32>,
 }
@@ -65,8 +95,14 @@ pub struct Device {
 impl Device {
     /// A device of so many blocks of so many pages.
     pub fn new(blocks: u32, block_pages: u32) -> Self {
-        let (events, reads) = (RefCell::default(), Cell::new(0));
-        Self { blocks, block_pages, pages: Vec::new(), events, reads }
+        let (events, reads, taken) = (RefCell::default(), Cell::new(0), Taken::default());
+        let (pages, held) = (Vec::new(), Vec::new());
+        Self { blocks, block_pages, pages, held, taken, events, reads }
+    }
+
+    /// The pages that were taken and given up so far.
+    pub const fn taken(&self) -> Taken {
+        self.taken
     }
 
     /// Notes that an operation ended, and returns how many pages it read.
@@ -90,6 +126,14 @@ impl Device {
         let at = page.0 as usize;
         if self.pages.len() <= at {
             self.pages.resize(at + 1, None);
+            self.held.resize(at + 1, false);
+        }
+        if !std::mem::replace(&mut self.held[at], true) {
+            self.taken.new += 1;
+            let is_leaf = layout_of(&self.geometry()).header(main).lowest == 1;
+            self.taken.leaves += u64::from(is_leaf);
+            // A node begins with the number of its records.
+            self.taken.of_one_record += u64::from(is_leaf && main[..2] == [1, 0]);
         }
         match &mut self.pages[at] {
             Some(bytes) => bytes.copy_from_slice(main),
@@ -145,6 +189,8 @@ impl Flash for Device {
     }
 
     fn discard(&mut self, page: PageNumber) -> Result<(), ChipError> {
+        let held = self.held.get_mut(page.0 as usize);
+        self.taken.given_up += u64::from(held.is_some_and(std::mem::take));
         self.events.get_mut().push(Event::Trim(page.0));
         Ok(())
     }

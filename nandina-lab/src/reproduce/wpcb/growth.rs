@@ -1,7 +1,7 @@
 //! What an index does, and what it did: its page writes, and the pages that it read.
 
 use super::cost::Costs;
-use super::device::Events;
+use super::device::{Event, Events};
 use super::keys::Order;
 
 /// What an index does.
@@ -112,6 +112,23 @@ impl Tally {
     }
 }
 
+/// What became of the nodes of a tree in a phase, each counted once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Nodes {
+    /// Nodes that were divided.
+    pub divided: u64,
+    /// Those of them that are leaves.
+    pub divided_leaves: u64,
+    /// Leaves that were opened beside a full one, which stayed full.
+    pub opened: u64,
+    /// Nodes that were joined with a neighbour.
+    pub joined: u64,
+    /// Nodes that got records of a neighbour, or gave it some, because one of them had too few.
+    pub rotated: u64,
+    /// Nodes that went because they were empty.
+    pub emptied: u64,
+}
+
 /// The operations of one kind.
 pub struct Phase {
     /// What they did, operation by operation.
@@ -120,4 +137,27 @@ pub struct Phase {
     pub reads: u64,
     /// Pages that they wrote.
     pub writes: u64,
+    /// What became of nodes.
+    pub nodes: Nodes,
+}
+
+impl Phase {
+    /// The page writes of each operation.
+    pub fn writes_of_each(&self) -> impl Iterator<Item = u64> {
+        let mut writes = 0;
+        self.events.iter().filter_map(move |event| match event {
+            Event::Write(_) => {
+                writes += 1;
+                None
+            }
+            Event::Trim(_) => None,
+            Event::End(_) => Some(std::mem::take(&mut writes)),
+        })
+    }
+
+    /// How many operations wrote more than one page, and how many pages these wrote.
+    pub fn large(&self) -> (u64, u64) {
+        let large = self.writes_of_each().filter(|&writes| writes > 1);
+        large.fold((0, 0), |(count, sum), writes| (count + 1, sum + writes))
+    }
 }

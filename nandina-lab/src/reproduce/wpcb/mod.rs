@@ -27,6 +27,7 @@ mod pays;
 mod rebalancing;
 mod rivals;
 mod runs;
+mod splits;
 mod table2;
 mod times;
 mod tree;
@@ -133,6 +134,7 @@ impl Experiments {
             table2::cases(self),
             page_map::cases(self),
             rebalancing::cases(self),
+            splits::cases(self),
             pays::cases(self),
         ];
         all.into_iter().flatten().collect()
@@ -161,6 +163,7 @@ impl Experiments {
         experiments.push(rebalancing::experiment(self, &runs)?);
         experiments.extend(blocks::experiments(self, &runs)?);
         experiments.push(model::experiment(self, &runs)?);
+        experiments.push(splits::experiment(self, &runs)?);
         experiments.extend(beyond::experiments(self, &runs)?);
         experiments.push(pays::experiment(self, &runs)?);
         experiments.push(claims::experiment(&experiments, self.scale));

@@ -19,7 +19,8 @@ const RECORDS: u32 = 300_000;
 /// Log blocks of FAST, and how much less time WPCB is to take, in per cent.
 const GOALS: [(u32, f64); 2] = [(4, 79.0), (16, 44.0)];
 
-fn life(of: &Experiments, system: &'static str) -> Growth {
+/// All records come with random keys, and go in random order.
+pub fn life(of: &Experiments, system: &'static str) -> Growth {
     let records = of.scale.records.min(RECORDS);
     Growth { then_removes: true, records, ..of.inserts(system, 0) }
 }

@@ -5,8 +5,8 @@
 use nandina::store::Visitor;
 use nandina::{Index, Options, Removed, System, ram_needed};
 
-use super::device::{Device, Event, Events};
-use super::growth::{Grown, Growth, Phase, Tally};
+use super::device::{Device, Event, Taken};
+use super::growth::{Grown, Growth, Nodes, Phase, Tally};
 use super::keys::{Order, keys, looked_up};
 use crate::LabError;
 use crate::systems::visit;
@@ -79,20 +79,24 @@ fn phase<S: System>(
     let events = index.flash().take_events();
     let writes = events.iter().filter(|event| matches!(event, Event::Write(_))).count() as u64;
     tally.programs += writes;
-    Ok(Phase { events, reads, writes })
+    Ok(Phase { events, reads, writes, nodes: Nodes::default() })
 }
 
-/// The page writes of each operation.
-fn writes_of_each(events: &Events) -> impl Iterator<Item = u64> {
-    let mut writes = 0;
-    events.iter().filter_map(move |event| match event {
-        Event::Write(_) => {
-            writes += 1;
-            None
-        }
-        Event::Trim(_) => None,
-        Event::End(_) => Some(std::mem::take(&mut writes)),
-    })
+/// What inserts did to nodes. Halves of a leaf have many records; an opened leaf begins with one.
+///
+/// A tree that grows gives its old root, which was a leaf in the first tree, another page.
+fn nodes_of_inserts(taken: Taken, from: u8, to: u8) -> Nodes {
+    let (new, opened) = (taken.new, taken.of_one_record);
+    let divided = new - opened - u64::from(to - from);
+    let divided_leaves = taken.leaves - opened - u64::from(from == 1 && to > 1);
+    Nodes { divided, divided_leaves, opened, ..Nodes::default() }
+}
+
+/// What removals did to nodes. Only a rotation takes a page, and gives one up for it.
+fn nodes_of_removals(taken: Taken, shrunk: u8, rebalances: bool) -> Nodes {
+    let (rotated, gone) = (taken.new, taken.given_up - taken.new - u64::from(shrunk));
+    let [joined, emptied] = if rebalances { [gone, 0] } else { [0, gone] };
+    Nodes { joined, emptied, rotated, ..Nodes::default() }
 }
 
 impl Grow<'_> {
@@ -115,10 +119,12 @@ impl Grow<'_> {
         };
         let looked_up = looks(&order, true);
         let work = (&order[..], &looked_up[..]);
-        let inserts = phase(&mut index, work, self.progress, &mut tally, |index, key| {
+        let (before, low) = (index.flash().taken(), index.statistics().height);
+        let mut inserts = phase(&mut index, work, self.progress, &mut tally, |index, key| {
             index.insert(key, key).map(drop).map_err(|error| text(&error))
         })?;
         let nandina::Statistics { height, valid_pages: nodes, .. } = index.statistics();
+        inserts.nodes = nodes_of_inserts(index.flash().taken() - before, low, height);
         let pages = index.flash().pages();
         let blocks = pages.div_ceil(block_pages);
         (tally.held, tally.nodes, tally.node_pages) = (pages, u64::from(nodes), u64::from(pages));
@@ -132,15 +138,18 @@ impl Grow<'_> {
             }
             let looked_up = looks(&order, false);
             let work = (&order[..], &looked_up[..]);
-            let removed = phase(&mut index, work, self.progress, &mut tally, |index, key| {
+            let before = index.flash().taken();
+            let mut removed = phase(&mut index, work, self.progress, &mut tally, |index, key| {
                 match index.remove(key).map_err(|error| text(&error))? {
                     Removed::Found => Ok(()),
                     _ => Err("a record was gone before its removal".into()),
                 }
             })?;
+            let shrunk = height - index.statistics().height;
+            let taken = index.flash().taken() - before;
+            removed.nodes = nodes_of_removals(taken, shrunk, self.rebalances);
             // An empty leaf that goes leaves its parent to be written; a join would write more.
-            tally.merges =
-                writes_of_each(&removed.events).filter(|&writes| writes > 1).count() as u64;
+            tally.merges = removed.large().0;
             removals = Some(removed);
         }
         // A rotation takes a new page for a moment; other removals take none.

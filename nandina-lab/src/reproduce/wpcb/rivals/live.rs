@@ -4,12 +4,20 @@ use nandina_sim::Counters;
 
 use super::super::cost::{Cost, Costs};
 use super::super::device::{Event, Events};
-use super::super::growth::{Grown, Growth, Phase, Tally};
+use super::super::growth::{Grown, Growth, Nodes, Phase, Tally};
 use super::super::keys::{Order, keys, looked_up};
 use super::Rival;
 use super::model::{Model, Work};
 use super::store::cost;
+use super::tree::Tree;
 use crate::LabError;
+
+/// What became of nodes so far. Nodes that are opened and those that are emptied are not counted.
+fn nodes_of(tree: &Tree) -> Nodes {
+    let (divided, divided_leaves) = (tree.splits(), tree.leaf_splits());
+    let (joined, rotated) = (tree.joins(), tree.rotations());
+    Nodes { divided, divided_leaves, joined, rotated, ..Nodes::default() }
+}
 
 /// A model, and what it did so far.
 struct Life<'a> {
@@ -51,6 +59,7 @@ impl Life<'_> {
         looked_up: &[u32],
     ) -> Result<(Phase, Cost), LabError> {
         let (mut events, mut reads, mut each) = (Events::default(), 0, Vec::new());
+        let before = nodes_of(self.model.tree());
         let mut looked_up = looked_up.iter();
         for chunk in keys.chunks(4096) {
             let mut operations = 0;
@@ -70,7 +79,15 @@ impl Life<'_> {
         }
         let writes = events.iter().filter(|event| matches!(event, Event::Write(_))).count() as u64;
         self.tally.programs += writes;
-        Ok((Phase { events, reads, writes }, cost(&each)))
+        let after = nodes_of(self.model.tree());
+        let nodes = Nodes {
+            divided: after.divided - before.divided,
+            divided_leaves: after.divided_leaves - before.divided_leaves,
+            joined: after.joined - before.joined,
+            rotated: after.rotated - before.rotated,
+            ..after
+        };
+        Ok((Phase { events, reads, writes, nodes }, cost(&each)))
     }
 }
 

@@ -75,15 +75,26 @@ pub struct Tree {
     touched: Vec<(u32, Touch)>,
     beside: u32,
     splits: u64,
+    leaf_splits: u64,
     joins: u64,
+    rotations: u64,
 }
 
 impl Tree {
     /// An empty leaf.
     pub fn new(rule: Rule) -> Self {
-        let touched = vec![(0, Touch::New { beside: 0 })];
-        let (nodes, free) = (vec![Node::default()], Vec::new());
-        Self { rule, nodes, free, path: vec![0], touched, beside: 0, splits: 0, joins: 0 }
+        Self {
+            rule,
+            nodes: vec![Node::default()],
+            free: Vec::new(),
+            path: vec![0],
+            touched: vec![(0, Touch::New { beside: 0 })],
+            beside: 0,
+            splits: 0,
+            leaf_splits: 0,
+            joins: 0,
+            rotations: 0,
+        }
     }
 
     /// The nodes of the last descent, from the root to the leaf.
@@ -108,11 +119,23 @@ impl Tree {
         self.splits
     }
 
+    /// Those of them that are leaves.
+    pub const fn leaf_splits(&self) -> u64 {
+        self.leaf_splits
+    }
+
     /// Nodes that were joined with a neighbour so far.
     ///
     /// Pages of one leaf are not counted.
     pub const fn joins(&self) -> u64 {
         self.joins
+    }
+
+    /// Nodes that were filled from a neighbour so far, an entry at a time.
+    ///
+    /// Pages of one leaf are not counted.
+    pub const fn rotations(&self) -> u64 {
+        self.rotations
     }
 
     /// The keys of a node, in ascending order.
@@ -306,7 +329,9 @@ impl Tree {
             Rule::Ascending => self.len(node).div_ceil(2),
             _ => self.len(node) / 2,
         };
-        self.splits += u64::from(!stays && !self.is_page(node));
+        let is_split = !stays && !self.is_page(node);
+        self.splits += u64::from(is_split);
+        self.leaf_splits += u64::from(is_split && self.is_leaf(node));
         let keys = self.at_mut(node).keys.split_off(half);
         let children = match self.is_leaf(node) {
             true => Vec::new(),
@@ -417,6 +442,7 @@ impl Tree {
             self.discard(upper);
             return true;
         }
+        self.rotations += u64::from(!self.is_page(lower));
         let (from, to, at) =
             if left == slot { (upper, lower, 0) } else { (lower, upper, self.len(lower) - 1) };
         let key = self.at_mut(from).keys.remove(at);
