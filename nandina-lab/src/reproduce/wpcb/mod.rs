@@ -11,6 +11,7 @@
 mod below;
 mod beyond;
 mod blocks;
+mod causes;
 mod claims;
 mod cost;
 mod counts;
@@ -135,6 +136,7 @@ impl Experiments {
             page_map::cases(self),
             rebalancing::cases(self),
             splits::cases(self),
+            causes::cases(self),
             pays::cases(self),
         ];
         all.into_iter().flatten().collect()
@@ -166,6 +168,7 @@ impl Experiments {
         experiments.push(splits::experiment(self, &runs)?);
         experiments.extend(beyond::experiments(self, &runs)?);
         experiments.push(pays::experiment(self, &runs)?);
+        experiments.extend(causes::experiments(self, &runs)?);
         experiments.push(claims::experiment(&experiments, self.scale));
         if self.scale.quick {
             // A smaller tree: only orders and trends are meaningful.
