@@ -5,6 +5,7 @@
 
 #[path = "../chips/mod.rs"]
 mod chips;
+mod conversions;
 mod counts;
 mod crc_unit;
 mod cuts;
