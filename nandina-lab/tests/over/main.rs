@@ -4,4 +4,6 @@
 mod costs;
 mod cuts;
 mod events;
+mod full;
 mod hostile;
+mod lookups;
