@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use nandina_lab::LabError;
-use nandina_lab::reproduce::{Reproduction, extents, mean, mu_tree, rosette, tnc, vm_tree, wpcb};
+use nandina_lab::reproduce::{
+    Claim, Reproduction, extents, mean, mu_tree, rosette, tnc, vm_tree, wpcb,
+};
 use nandina_lab::workload::manifest;
 
 use crate::drawing;
@@ -189,6 +191,16 @@ fn shown(
     result
 }
 
+/// The claims of a paper.
+fn claims(claims: &[Claim]) -> String {
+    let header = ["claim", "what is claimed", "what was measured", "shown by", "verdict"];
+    let mut rows = table(&header, header.len());
+    for Claim { id, claim, shown_by, measured, verdict } in claims {
+        rows.add_row([id, claim, &measured[..], &shown_by[..], verdict]);
+    }
+    rows.to_string()
+}
+
 fn text(reproduction: &Reproduction) -> String {
     let Reproduction { paper, scale, seed, seeds, .. } = reproduction;
     let mut text = format!("{paper}, {scale}, seed {seed}");
@@ -215,7 +227,12 @@ fn text(reproduction: &Reproduction) -> String {
                 row.verdict.unwrap_or("-").to_string(),
             ]);
         }
-        text += &format!("\n\n{} ({})\n{rows}", experiment.title, experiment.id);
+        text += &format!("\n\n{} ({})", experiment.title, experiment.id);
+        if experiment.claims.is_empty() {
+            text += &format!("\n{rows}");
+        } else {
+            text += &format!("\n{}", claims(&experiment.claims));
+        }
         for refusal in &experiment.refusals {
             text += &format!("\nnot run: {refusal}");
         }

@@ -88,6 +88,21 @@ impl Row {
     }
 }
 
+/// A claim of a paper, what shows it, and whether it holds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Claim {
+    /// Its number.
+    pub id: &'static str,
+    /// What is claimed, in our words.
+    pub claim: &'static str,
+    /// The experiments of the report, or the tests.
+    pub shown_by: String,
+    /// What was measured here.
+    pub measured: String,
+    /// `holds`, `in part` or `does not hold`.
+    pub verdict: &'static str,
+}
+
 /// One table or figure.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Experiment {
@@ -104,6 +119,9 @@ pub struct Experiment {
     /// What a reader should know of the figures.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The claims of the paper, in the table that sums them up.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Claim>,
     /// Its drawings.
     pub figures: Vec<Figure>,
 }
@@ -118,6 +136,7 @@ impl Experiment {
             orderings: Vec::new(),
             refusals: Vec::new(),
             notes: Vec::new(),
+            claims: Vec::new(),
             figures: Vec::new(),
         }
     }

@@ -15,7 +15,8 @@ pub(super) fn mean_of_middle(mut figures: Vec<f64>) -> f64 {
 
 /// The mean of reproductions with different seeds.
 ///
-/// A claim holds if it holds with each seed. Names and notes are those of the first. The error says
+/// A claim holds if it holds with each seed. Names, notes, and what a table of claims says was
+/// measured are those of the first. The error says
 /// which experiment has other figures with another seed.
 pub fn mean(mut of: Vec<Reproduction>) -> Result<Reproduction, LabError> {
     let count = of.len();
@@ -56,6 +57,12 @@ pub fn mean(mut of: Vec<Reproduction>) -> Result<Reproduction, LabError> {
             *holds = held == count;
             if held > 0 && !*holds {
                 *claim += &format!(" ({held} of {count} seeds)");
+            }
+        }
+        for (at, claim) in experiment.claims.iter_mut().enumerate() {
+            let verdict = |run: &&mut Experiment| run.claims.get(at).map(|claim| claim.verdict);
+            if all.iter().any(|run| verdict(run) != Some(claim.verdict)) {
+                claim.verdict = "depends on the seed";
             }
         }
         for (at, figure) in experiment.figures.iter_mut().enumerate() {
@@ -104,6 +111,7 @@ fn take_means(figure: &mut Figure, all: &[&Figure]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reproduce::Claim;
     use crate::reproduce::figure::Series;
 
     fn run(seed: u64, measured: f64, holds: bool) -> Reproduction {
@@ -113,6 +121,16 @@ mod tests {
         ];
         let mut experiment = Experiment::of("figure1", "A figure", rows);
         experiment.orderings.push(("one is fewer".into(), holds));
+        experiment.claims = ["C1", "C2"]
+            .into_iter()
+            .map(|id| Claim {
+                id,
+                claim: "one is fewer",
+                shown_by: "figure1".into(),
+                measured: String::new(),
+                verdict: if holds || id == "C2" { "holds" } else { "does not hold" },
+            })
+            .collect();
         let series = vec![Series { name: "mu".into(), points: vec![(1.0, measured)] }];
         experiment.figures.push(Figure {
             id: "figure1".into(),
@@ -142,6 +160,8 @@ mod tests {
         assert_eq!(experiment.rows[0].ratio, Some(1.25));
         assert_eq!(experiment.rows[0].verdict, Some("higher"));
         assert_eq!(experiment.orderings, [("one is fewer (4 of 5 seeds)".into(), false)]);
+        let verdicts: Vec<_> = experiment.claims.iter().map(|claim| claim.verdict).collect();
+        assert_eq!(verdicts, ["depends on the seed", "holds"]);
         let Content::Lines { series, .. } = &experiment.figures[0].content else { panic!() };
         assert_eq!(series[0].points, [(1.0, 2.5)]);
         assert_eq!(mean(vec![run(1, 4.0, true), run(2, 5.0, true)]).unwrap().seeds, 2);

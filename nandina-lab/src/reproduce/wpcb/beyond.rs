@@ -156,6 +156,10 @@ fn by_fill(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
             for (metric, figure, unit) in FIGURES {
                 experiment.rows.push(Row::alone(system, &config, metric, figure(costs), unit));
             }
+            if case.below.buffer.is_some() {
+                let claim = format!("{config}: no block has many more erases than the mean");
+                experiment.orderings.push((claim, costs.wear < 1.1));
+            }
         }
     }
     Ok(experiment)

@@ -1,5 +1,7 @@
 //! Chip operations of inserts: Table 1, Figures 2, 10 and 11.
 
+use nandina_ftl::hybrid::Conversions;
+
 use super::below::Below;
 use super::cost::Cost;
 use super::rivals::Rival;
@@ -122,7 +124,7 @@ fn figure_10_of(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
     let mut series = Vec::new();
     for per_cent in BUFFER_RATIOS {
         for printed in [true, false] {
-            let mut points = Vec::new();
+            let (mut points, mut is_bounded) = (Vec::new(), true);
             for buffer in BUFFERS {
                 let case = figure_10(of, per_cent, buffer, printed);
                 let cost = runs.costs(&case)?.inserts;
@@ -131,8 +133,16 @@ fn figure_10_of(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
                 experiment.rows.push(row("programs", cost.each(cost.programs)));
                 experiment.rows.push(row("erases", cost.each(cost.erases)));
                 points.push((f64::from(of.scale.blocks(buffer)), cost.each(cost.erases)));
+                let Conversions { blocks, appended, newest, .. } = cost.conversions;
+                is_bounded &=
+                    newest <= appended && appended <= blocks * u64::from(case.growth.block_pages);
             }
             let name = if printed { "as printed" } else { "improved" };
+            let claim = format!(
+                "rs {}: a conversion writes at most the pages of a block, {name}",
+                f64::from(per_cent) / 100.0
+            );
+            experiment.orderings.push((claim, is_bounded));
             let claim =
                 format!("rs {}: erases fall as C rises, {name}", f64::from(per_cent) / 100.0);
             // A hundredth is what the place of the last conversion makes.

@@ -57,6 +57,8 @@ pub fn experiment(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError>
             experiment.rows.push(row);
         };
         let inserts = &grown.inserts;
+        let mut reads = vec![("an insert", inserts.reads)];
+        reads.extend(grown.lookups.as_ref().map(|lookups| ("a lookup", lookups.reads)));
         row(&format!("(1) inserts, {config}"), "reads", n * height, inserts.reads, n);
         let splits = inserts.nodes.divided as f64;
         let (equation, writes) = match (growth.per_cent, system) {
@@ -71,6 +73,18 @@ pub fn experiment(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError>
         if let Some(removals) = &grown.removals {
             let writes = removal_writes(system, n, removals.nodes);
             row(&format!("(4) removals, {config}"), "writes", writes, removals.writes, n);
+        }
+        for (what, reads) in reads {
+            let each = reads as f64 / n;
+            let claim = format!(
+                "{config}, {system}: {what} reads at most as many pages as the tree is high: {each:.3}"
+            );
+            experiment.orderings.push((claim, each <= height));
+        }
+        if system == "wpcb" {
+            let claim = format!("{config}, {system}: an insert reads just as many, to a tenth");
+            let each = inserts.reads as f64 / n;
+            experiment.orderings.push((claim, (0.9..=1.1).contains(&(each / height))));
         }
     }
     experiment.notes = vec![

@@ -67,6 +67,7 @@ fn growing(of: &Experiments, runs: &Runs, to: &mut Experiment) -> Result<(), Lab
             by_insert(nodes.divided - nodes.divided_leaves),
             "an insert",
         );
+        row("nodes", None, f64::from(grown.nodes), "nodes");
         let printed = divides.then_some(WRITES);
         row("writes of an insert that divides or opens", printed, each, "pages");
         row("writes beyond one an insert", None, by_insert(beyond), "an insert");
