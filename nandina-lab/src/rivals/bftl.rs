@@ -10,6 +10,8 @@
 //! Each node can take four pages, however little it has in them. So there are never more nodes than
 //! have room in that way, beside the pages of one commit and of one compaction.
 
+mod worst;
+
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -21,6 +23,7 @@ use nandina::{Fault, Options, Violation};
 use super::engine::{Leaf, Rival, has_pages_and_head};
 use super::pages::{Body, HEAD_BYTES, Head, NoIndex, Pages, count_at, number_at};
 use super::tree::{Bytes, Edit, Most, Node, Path, apply, descend, visit};
+use super::worst::{Device, Worst};
 
 /// The longest list of pages.
 const LIST: usize = 4;
@@ -363,6 +366,14 @@ impl<F: Flash> Rival<F> for Bftl<F> {
         let units = 2 * units(area_bytes, key_bytes, payload_bytes(options));
         let entries = |has: usize| (area_bytes.saturating_sub(2) / (key_bytes + has)).min(units);
         Most { leaf: entries(value_bytes), parent: entries(4), inner: entries(4) }
+    }
+
+    fn pages_needed(device: &Device<'_>, records: u32) -> u64 {
+        worst::pages_needed(device, records)
+    }
+
+    fn worst(device: &Device<'_>, records: u32) -> Worst {
+        worst::worst(device, records)
     }
 
     has_pages_and_head!();

@@ -15,23 +15,12 @@ use nandina::flash::{Flash, Geometry, PageNumber};
 use nandina::log::{check_medium, layout_of};
 use nandina::node::Medium;
 use nandina::{
-    Cost, Damage, Fault, Idle, Inserted, OpenError, Options, Plan, Removed, Statistics, Violation,
+    Damage, Fault, Idle, Inserted, OpenError, Options, Plan, Removed, Statistics, Violation,
 };
 
 use super::pages::{Head, NoIndex, Pages};
 use super::tree::{Bytes, Change, Keys, Most};
-
-/// Attempts to read a page, in a plan.
-const READS_MAX: u64 = 3;
-
-/// Levels of a tree in a plan, more than any that fits on a device.
-const HEIGHT_MAX: u32 = 16;
-
-/// Pages of a node in a plan: those of its list, or of itself and of what waits for it.
-const PAGES_OF_NODE: u32 = 5;
-
-/// Pages in a plan beside those of nodes.
-const PAGES_MORE: u32 = 64;
+use super::worst::{Device, Worst};
 
 /// The records of a leaf, as all changes leave them, and the keys that belong to it.
 pub struct Leaf {
@@ -48,6 +37,12 @@ pub trait Rival<F: Flash>: Sized {
 
     /// The most entries of nodes on pages with an area of so many bytes.
     fn most(area_bytes: usize, options: &Options) -> Most;
+
+    /// Pages that a device must have for so many records that are only inserted.
+    fn pages_needed(device: &Device<'_>, records: u32) -> u64;
+
+    /// The most that one call costs with at most so many records at once.
+    fn worst(device: &Device<'_>, records: u32) -> Worst;
 
     fn pages(&self) -> &Pages<F>;
 
@@ -148,24 +143,48 @@ pub fn ram_needed(geometry: &Geometry, options: &Options) -> usize {
     layout.frame_bytes() + buffers + 8 * bounded(geometry).pages() as usize
 }
 
-/// Bounds of what an index of so many records costs.
-///
-/// Nodes are not merged: at worst each record has a leaf of its own, and nodes above it.
-pub fn plan<E>(geometry: &Geometry, options: &Options, records: u32) -> Result<Plan, OpenError<E>> {
+/// The sizes that the bounds of `R` follow from, if it can be on such a device.
+fn device<'o, F: Flash, R: Rival<F>, E>(
+    geometry: &Geometry,
+    options: &'o Options,
+) -> Result<Device<'o>, OpenError<E>> {
     if let Some(reason) = unusable(geometry) {
         return Err(OpenError::BadOption { reason });
     }
-    let pages = u64::from(geometry.pages());
-    let all = Cost { reads: pages * READS_MAX, programs: pages, ..Cost::default() };
+    if let Some(reason) = unusable_sizes(options) {
+        return Err(OpenError::BadOption { reason });
+    }
+    let area_bytes = layout_of(geometry).area_bytes();
+    let most = R::most(area_bytes, options);
+    if most.leaf < 3 || most.inner < 4 {
+        let record_bytes = options.key_bytes + options.value_bytes;
+        return Err(OpenError::RecordTooLarge { record_bytes, leaf_bytes: area_bytes });
+    }
+    Ok(Device { pages: geometry.pages().into(), area_bytes, most, options })
+}
+
+/// Bounds of what an index of so many records costs.
+///
+/// The records fit if they are only inserted: nodes are not merged, so removals can thin a tree out
+/// until the device refuses further records. The costs hold all the same, on a device without
+/// faults.
+pub fn plan<F: Flash, R: Rival<F>, E>(
+    geometry: &Geometry,
+    options: &Options,
+    records: u32,
+) -> Result<Plan, OpenError<E>> {
+    let device = device::<F, R, E>(geometry, options)?;
+    let worst = R::worst(&device, records);
     let mut plan = Plan::default();
     plan.ram_bytes = ram_needed(geometry, options);
-    plan.height = HEIGHT_MAX as u8;
-    plan.valid_pages =
-        records.saturating_mul(PAGES_OF_NODE * HEIGHT_MAX).saturating_add(PAGES_MORE);
+    plan.height = worst.height as u8;
+    plan.valid_pages = u32::try_from(R::pages_needed(&device, records)).unwrap_or(u32::MAX);
     plan.limit_pages = geometry.pages();
     plan.fits = plan.valid_pages <= plan.limit_pages;
-    (plan.open, plan.get, plan.change, plan.change_after_cuts) = (all, all, all, all);
-    (plan.close, plan.gc_step_least) = (all, 1);
+    (plan.open, plan.get, plan.close) = (worst.open, worst.get, worst.change);
+    // What a cut left is gone with the mount.
+    (plan.change, plan.change_after_cuts) = (worst.change, worst.change);
+    plan.gc_step_least = 1;
     Ok(plan)
 }
 
@@ -255,20 +274,9 @@ impl<'b, F: Flash, R: Rival<F>> Engine<'b, F> for RivalIndex<'b, R, F> {
 
     fn check_options(flash: &F, options: &Options, ram: &[u8]) -> Result<(), OpenError<F::Error>> {
         let geometry = flash.geometry();
-        if let Some(reason) = unusable(&geometry) {
-            return Err(OpenError::BadOption { reason });
-        }
+        device::<F, R, _>(&geometry, options)?;
         if let Some(missing) = R::DESCRIPTION.needs.missing(&flash.capabilities()) {
             return Err(OpenError::Unsuited(missing));
-        }
-        if let Some(reason) = unusable_sizes(options) {
-            return Err(OpenError::BadOption { reason });
-        }
-        let leaf_bytes = layout_of(&geometry).area_bytes();
-        let most = R::most(leaf_bytes, options);
-        if most.leaf < 3 || most.inner < 4 {
-            let record_bytes = options.key_bytes + options.value_bytes;
-            return Err(OpenError::RecordTooLarge { record_bytes, leaf_bytes });
         }
         let (needed, given) = (ram_needed(&geometry, options), ram.len());
         if given < needed { Err(OpenError::RamTooSmall { needed, given }) } else { Ok(()) }

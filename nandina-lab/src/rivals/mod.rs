@@ -11,6 +11,7 @@ mod la_tree;
 mod mb_tree;
 mod pages;
 mod tree;
+mod worst;
 
 use core::convert::Infallible;
 
@@ -21,7 +22,7 @@ use nandina_sim::Chip;
 
 use engine::{Rival, RivalIndex};
 
-/// Declares a rival as a system: its engine, and bounds that are the same for all.
+/// Declares a rival as a system: its engine and its bounds.
 macro_rules! system {
     ($(#[$doc:meta])* $name:ident, $of:ident) => {
         $(#[$doc])*
@@ -42,7 +43,7 @@ macro_rules! system {
                 options: &Options,
                 records: u32,
             ) -> Result<Plan, OpenError<Infallible>> {
-                engine::plan(geometry, options, records)
+                engine::plan::<Chip, $of::$name<Chip>, _>(geometry, options, records)
             }
         }
     };

@@ -9,6 +9,7 @@ mod full;
 mod groups;
 mod leaves;
 mod prefix;
+mod worst;
 
 use common::{CHIP, HIGH, Model, chip, contents, golden, key_of, options, with};
 use example::{hold_what_a_map_holds, survive_every_cut, survive_swarms};

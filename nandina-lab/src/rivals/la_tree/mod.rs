@@ -16,6 +16,7 @@
 mod buffers;
 mod find;
 mod table;
+mod worst;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,6 +28,7 @@ use nandina::{Damage, Fault, Options, Violation};
 use super::engine::{Leaf, Rival, has_pages_and_head};
 use super::pages::{Head, NoIndex, Pages};
 use super::tree::{Bytes, Change, Edit, Most, Node, Path, apply, descend, visit};
+use super::worst::{Device, Worst};
 use buffers::{Changes, Group, Kept, NODE_HEAD_BYTES, ROOT, Sizes, buffer_body, node_in, seen};
 use table::{Table, below};
 
@@ -355,6 +357,14 @@ impl<F: Flash> Rival<F> for LaTree<F> {
         let Options { key_bytes, value_bytes, .. } = *options;
         let entries = |has: usize| area_bytes.saturating_sub(NODE_HEAD_BYTES) / (key_bytes + has);
         Most { leaf: entries(value_bytes), parent: entries(4), inner: entries(4) }
+    }
+
+    fn pages_needed(device: &Device<'_>, records: u32) -> u64 {
+        worst::pages_needed(device, records)
+    }
+
+    fn worst(device: &Device<'_>, _: u32) -> Worst {
+        worst::worst(device)
     }
 
     has_pages_and_head!();

@@ -10,13 +10,13 @@ use crate::rivals::pages::{Found, Head};
 use crate::rivals::tree::{Most, Node};
 
 /// Levels from one with buffers to the next.
-const LEVELS: u8 = 2;
+pub const LEVELS: u8 = 2;
 
 /// What a program costs, in reads: 200 and 25 microseconds in the WPCB-tree paper.
 const PROGRAM_READS: u64 = 8;
 
 /// Pages that stay free beside all that changes can need.
-const SPARE: u64 = 12;
+pub const SPARE: u64 = 12;
 
 /// The level to which a buffer on this level is emptied: the next one with buffers, or the leaves.
 pub const fn below(level: u8) -> u8 {

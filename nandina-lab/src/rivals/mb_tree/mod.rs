@@ -14,6 +14,7 @@
 mod bytes;
 mod join;
 mod pending;
+mod worst;
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,7 @@ use nandina::{Damage, Fault, Options, Violation};
 use super::engine::{Leaf, Rival, has_pages_and_head};
 use super::pages::{Head, NoIndex, Pages};
 use super::tree::{Bytes, Change, Edit, Most, Node, Path, apply, descend, visit};
+use super::worst::{Device, Worst};
 use bytes::{Sizes, header_in, node_in, nodes_in};
 use join::{join, neighbour};
 use pending::Pending;
@@ -266,6 +268,14 @@ impl<F: Flash> Rival<F> for MbTree<F> {
 
     fn most(area_bytes: usize, options: &Options) -> Most {
         Sizes::new(options).most(area_bytes)
+    }
+
+    fn pages_needed(device: &Device<'_>, records: u32) -> u64 {
+        worst::pages_needed(device, records)
+    }
+
+    fn worst(device: &Device<'_>, records: u32) -> Worst {
+        worst::worst(device, records)
     }
 
     has_pages_and_head!();
