@@ -6,13 +6,13 @@
 
 use clap::Args;
 use nandina::flash::Profile;
-use nandina::store::Visitor;
+use nandina::store::{Description, Visitor};
 use nandina::{Cost, OpenError, Options, Plan, System};
 use nandina_lab::LabError;
 use nandina_lab::fit::{Misfit, lack, misfit};
-use nandina_lab::layer::{Layer, Size, WriteCost};
+use nandina_lab::layer::{Below as Requests, Layer, Size, WriteCost};
 use nandina_lab::rivals;
-use nandina_lab::systems::{SYSTEMS, stack, usual_layer, visit_any};
+use nandina_lab::systems::{SYSTEMS, runs_over_ftls, stack, usual_layer, visit_any};
 use serde_json::{Value, json};
 
 use crate::choose::{HybridSettings, device, layers, with_rivals};
@@ -50,8 +50,8 @@ pub struct Arguments {
     #[command(flatten)]
     settings: Settings,
     /// FTL between the systems and the chip: ftl:page and the other mappings, ftl:block, ftl:bast,
-    /// ftl:fast, ftl:ipl, ftl:dipl. For systems that replace pages in place [default: none; for
-    /// wpcb alone ftl:fast with a transit buffer of up to 128 blocks]
+    /// ftl:fast, ftl:ipl, ftl:dipl. For systems that replace pages in place, and others that are
+    /// named [default: none; for wpcb alone ftl:fast with a transit buffer of up to 128 blocks]
     #[arg(long, value_name = "LAYER")]
     over: Option<String>,
     #[command(flatten)]
@@ -135,42 +135,39 @@ fn chosen(
     if layer.is_none() {
         return Ok((systems, None));
     }
-    // A system that erases blocks trims pages, and no bound of that is known.
     let known = SYSTEMS.iter().chain(rivals::SYSTEMS);
     let in_place: Vec<_> =
         known.filter(|system| system.replaces()).map(|system| system.key).collect();
-    match systems.iter().find(|key| !in_place.contains(key)) {
-        Some(other) if !keys.is_empty() => Err(LabError(format!(
-            "--over is for systems that replace pages in place, which {other} does not"
-        ))),
-        _ => Ok((systems.into_iter().filter(|key| in_place.contains(key)).collect(), layer)),
+    if keys.is_empty() {
+        return Ok((systems.into_iter().filter(|key| in_place.contains(key)).collect(), layer));
+    }
+    match systems.iter().find(|key| !in_place.contains(key) && !runs_over_ftls(key)) {
+        Some(other) => {
+            Err(LabError(format!("--over is for systems that can run over an FTL, not {other}")))
+        }
+        None => Ok((systems, layer)),
     }
 }
 
 /// An FTL below the systems.
-struct Below {
+struct Below<'p> {
     layer: Layer,
     size: Size,
+    profile: &'p Profile,
     write: WriteCost,
 }
 
-impl Below {
-    fn new(layer: Layer, profile: &Profile) -> Result<Self, LabError> {
+impl<'p> Below<'p> {
+    fn new(layer: Layer, profile: &'p Profile) -> Result<Self, LabError> {
         let size = layer.size(profile).map_err(LabError)?;
         let write = layer.write_cost(profile, &size);
-        Ok(Self { layer, size, write })
+        Ok(Self { layer, size, profile, write })
     }
 
-    /// What a call that costs so much above the FTL costs below it.
-    fn of(&self, cost: Cost) -> Cost {
-        Cost { reads: cost.reads, ..Cost::default() }.and(cost.programs, self.write.total())
-    }
-
-    /// The same if idle steps have converted all that is due, where they can.
-    fn ahead(&self, cost: Cost) -> Option<Cost> {
-        self.layer.buffer_blocks()?;
-        let writes = self.write.after_idle_steps(cost.programs)?;
-        Some(Cost { reads: cost.reads, ..Cost::default() }.and(1, writes))
+    /// What requests of a system cost below the FTL.
+    fn requests(&self, system: &str) -> Requests<'p> {
+        let known = SYSTEMS.iter().chain(rivals::SYSTEMS).find(|known| known.key == system);
+        self.layer.below(self.profile, &self.size, known.unwrap_or(&Description::EMPTY))
     }
 
     /// Bytes of RAM, with those of its map.
@@ -273,7 +270,7 @@ fn cost_json(profile: &Profile, cost: Cost) -> Value {
 }
 
 /// The calls with a bound: above an FTL those without a mount, of which it has one of its own.
-fn calls(below: Option<&Below>) -> &'static [Call] {
+fn calls(below: Option<&Below<'_>>) -> &'static [Call] {
     if below.is_some() { &CALLS[..2] } else { &CALLS }
 }
 
@@ -291,18 +288,21 @@ const CALLS: [Call; 5] = [
 /// A change whose writes wait for no conversion, or few of them where it takes many.
 const AFTER_IDLE_STEPS: &str = "change after idle steps";
 
-fn as_json(profile: &Profile, (system, plan): &(&str, Answer), below: Option<&Below>) -> Value {
+fn as_json(profile: &Profile, (system, plan): &(&str, Answer), below: Option<&Below<'_>>) -> Value {
     match plan {
         Err(reason) => json!({ "system": system, "refused": reason }),
         Ok((plan, misfit)) => {
             let mut costs: serde_json::Map<_, _> = calls(below)
                 .iter()
                 .map(|(call, cost)| {
-                    let cost = below.map_or(cost(plan), |below| below.of(cost(plan)));
+                    let cost =
+                        below.map_or(cost(plan), |below| below.requests(system).of(cost(plan)));
                     (call.replace(' ', "_"), cost_json(profile, cost))
                 })
                 .collect();
-            if let Some(ahead) = below.and_then(|below| below.ahead(plan.change)) {
+            if let Some(ahead) =
+                below.and_then(|below| below.requests(system).after_idle_steps(plan.change))
+            {
                 costs.insert(AFTER_IDLE_STEPS.replace(' ', "_"), cost_json(profile, ahead));
             }
             json!({
@@ -319,7 +319,7 @@ fn table(
     profile: &Profile,
     records: u32,
     plans: &[(&str, Answer)],
-    below: Option<&Below>,
+    below: Option<&Below<'_>>,
 ) -> String {
     let mut sizes = tables::table(
         &[
@@ -372,13 +372,17 @@ fn table(
     for (call, cost) in calls(below) {
         for (system, plan) in plans {
             if let Ok((plan, _)) = plan {
-                add(call, system, below.map_or(cost(plan), |below| below.of(cost(plan))));
+                add(
+                    call,
+                    system,
+                    below.map_or(cost(plan), |below| below.requests(system).of(cost(plan))),
+                );
             }
         }
     }
     for (system, plan) in plans {
         if let (Some(below), Ok((plan, _))) = (below, plan)
-            && let Some(ahead) = below.ahead(plan.change)
+            && let Some(ahead) = below.requests(system).after_idle_steps(plan.change)
         {
             add(AFTER_IDLE_STEPS, system, ahead);
         }

@@ -324,10 +324,27 @@ fn a_plan_above_a_hybrid_ftl_has_what_its_merges_and_conversions_cost() {
     assert_eq!(json(&usual)["over"]["layer"], "ftl:fast with 1 buffer block");
     let rivals =
         ["plan", "--device", "slc", "--systems", "bftl,la,mb", "--over", "ftl:page", "--json"];
-    assert_eq!(json(&rivals)["plans"].as_array().unwrap().len(), 3);
+    let rivals = json(&[&rivals[..], &["--records", "60000"]].concat());
+    let plans = rivals["plans"].as_array().unwrap();
+    assert!(plans.len() == 3 && plans.iter().all(|plan| plan["fits"] == true), "{plans:?}");
+    // A node of BFTL has four pages, and one of MB-tree has one.
+    let get = |at: usize| &plans[at]["at_most"]["get"];
+    let reads = |at: usize| get(at)["reads"].as_u64().unwrap();
+    assert_eq!(reads(0), 4 * plans[0]["height"].as_u64().unwrap());
+    assert_eq!(reads(2), plans[2]["height"].as_u64().unwrap());
+    assert!([0, 2].iter().all(|&at| get(at)["programs"] == 0), "{plans:?}");
+    // Each block that a system erases is trimmed.
+    let star = ["plan", "--device", "slc", "--systems", "mu-star", "--over", "ftl:fast", "--json"];
+    let star = json(&star);
+    let change = &star["plans"][0]["at_most"]["change"];
+    assert!(change["programs"].as_u64() > programs(&star, "all"), "{star}");
+    assert_eq!(star["plans"][0]["fits"], true);
     for (line, what) in [
         (&["plan", "--systems", "ipl,mu"][..], "ipl has an FTL of its own: plan it alone"),
-        (&["plan", "--over", "ftl:fast", "--systems", "mu"], "--over is for systems that replace"),
+        (
+            &["plan", "--over", "ftl:fast", "--systems", "rosette-nor"],
+            "--over is for systems that can run over an FTL, not rosette-nor",
+        ),
         (&["plan", "--transit", "4"], "--log-blocks and --transit are for an FTL: choose one by"),
     ] {
         assert!(mistake(line).starts_with(what), "{line:?}");

@@ -279,6 +279,11 @@ const TRIMS_HEAD: usize = 12;
 const TRIM_BYTES: usize = 8;
 
 impl Trims<'_> {
+    /// Extents that an area of so many bytes has room for.
+    pub const fn room(bytes: usize) -> usize {
+        bytes.saturating_sub(TRIMS_HEAD) / TRIM_BYTES
+    }
+
     /// Makes it an empty list.
     pub fn clear(&mut self) {
         self.0.fill(0);
@@ -294,8 +299,7 @@ impl Trims<'_> {
 
     /// The extents, at most as many as the page has room for.
     pub fn count(&self) -> usize {
-        let room = (self.0.len() - TRIMS_HEAD) / TRIM_BYTES;
-        (u32_at(self.0, 8) as usize).min(room)
+        (u32_at(self.0, 8) as usize).min(Self::room(self.0.len()))
     }
 
     pub fn get(&self, at: usize) -> Extent {
@@ -315,7 +319,7 @@ impl Trims<'_> {
 
     /// Extents that the page has still room for.
     pub fn spare(&self) -> usize {
-        (self.0.len() - TRIMS_HEAD) / TRIM_BYTES - self.count()
+        Self::room(self.0.len()) - self.count()
     }
 
     /// Adds an extent. Returns `false` if the page is full.

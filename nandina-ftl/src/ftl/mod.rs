@@ -79,7 +79,8 @@ pub use size::{
     logical_pages_apart_max, logical_pages_beside, logical_pages_max, ram_needed, ram_needed_for,
     ram_needed_with, request_pages_max, space_of,
 };
-pub use worst::write_cost;
+pub(crate) use worst::writes_of_trims;
+pub use worst::{trim_writes, write_cost};
 
 use nandina::blocks::{Blocks, GcPolicy};
 use nandina::covered;

@@ -11,8 +11,10 @@ use nandina::flash::{Capabilities, Geometry};
 use nandina::gc::{self, SPARE_MOVES};
 
 use super::Choices;
+use super::bytes::Trims;
 use super::size::{
-    OWN_PAGES, OpenBlocks, limits_if, logical_pages_apart_beside, logical_pages_beside,
+    OWN_PAGES, OpenBlocks, limits_if, logical_page_bytes, logical_pages_apart_beside,
+    logical_pages_beside,
 };
 use crate::write_cost::WriteCost;
 
@@ -86,4 +88,19 @@ pub fn write_cost(
     }
     let maintenance = victims.moves(rounds * spare);
     WriteCost::new(page, conversion, maintenance, buffer.blocks == 0 || buffer.ahead > 0)
+}
+
+/// The most page writes that `trims` of so many `pages` each take in one call of a host.
+///
+/// Each writes the list of trims. If that is full, the pages of its shortest extent are written as
+/// holes instead: of these, the first trim can find more than the call trims. After it an extent of
+/// the same call is in the list, or there is room.
+pub fn trim_writes(geometry: &Geometry, logical_pages: u32, trims: u64, pages: u32) -> u64 {
+    writes_of_trims(Trims::room(logical_page_bytes(geometry)), logical_pages, trims, pages)
+}
+
+/// The same with a list that has room for so many extents.
+pub(crate) fn writes_of_trims(room: usize, logical_pages: u32, trims: u64, pages: u32) -> u64 {
+    let shortest = u64::from(logical_pages).div_ceil(room as u64 + 1);
+    if trims == 0 { 0 } else { trims * (1 + u64::from(pages)) + shortest }
 }

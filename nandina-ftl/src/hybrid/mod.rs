@@ -135,7 +135,7 @@ mod worst;
 pub use policy::{Bast, Block, Fast, Policy, SequentialRule};
 pub use size::{blocks_needed, logical_pages_max, map_bytes, ram_needed, summary_bytes};
 pub use transit::Transit;
-pub use worst::write_cost;
+pub use worst::{trim_writes, write_cost};
 
 pub use crate::transit::{Buffer, BufferBlock, Conversions};
 

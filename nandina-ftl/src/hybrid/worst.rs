@@ -8,7 +8,9 @@ use nandina::Cost;
 use nandina::flash::{Capabilities, Geometry};
 
 use super::policy::Policy;
-use super::size::sizes_of;
+use super::size::{SUSPECTS_BYTES, sizes_of};
+use crate::ftl::bytes::Trims;
+use crate::ftl::{logical_page_bytes, writes_of_trims};
 use crate::write_cost::{WriteCost, most};
 
 /// The most that the write of a page costs in such an FTL for so many logical pages.
@@ -59,4 +61,12 @@ pub fn write_cost<P: Policy>(
     let emptied = merges(for_a_log_block).and(1, Cost { reads: 1, programs: 1, erases: 2 });
     let maintenance = most(emptied, conversion);
     WriteCost::new(page, conversion, maintenance, buffer.blocks == 0 || buffer.ahead > 0)
+}
+
+/// The most page writes that `trims` of so many `pages` each take in one call of a host.
+///
+/// They are those of [`ftl::trim_writes`](crate::ftl::trim_writes), with a shorter list.
+pub fn trim_writes(geometry: &Geometry, logical_pages: u32, trims: u64, pages: u32) -> u64 {
+    let bytes = logical_page_bytes(geometry).saturating_sub(SUSPECTS_BYTES);
+    writes_of_trims(Trims::room(bytes), logical_pages, trims, pages)
 }

@@ -7,3 +7,4 @@ mod events;
 mod full;
 mod hostile;
 mod lookups;
+mod worst;

@@ -1,0 +1,68 @@
+//! What a call of a system costs on the chip below its FTL, at most.
+//!
+//! The system says how many pages it reads and writes, and how often it erases a block or gives up
+//! a page: these are trimmed. Nothing here makes or uses a chip.
+
+use nandina::Cost;
+use nandina::engine::Description;
+use nandina::flash::Profile;
+use nandina_ftl::{WriteCost, ftl, hybrid};
+
+use super::{Kind, Layer, Size};
+
+/// The costs of the requests of a system above an FTL.
+#[derive(Clone, Copy, Debug)]
+pub struct Below<'p> {
+    layer: Layer,
+    profile: &'p Profile,
+    logical_pages: u32,
+    /// Pages that are trimmed at once: those of a block, or one.
+    trimmed: u32,
+    /// The most that the write of a page costs.
+    pub write: WriteCost,
+}
+
+impl Layer {
+    /// What requests of a system cost on this chip. `size` is what [`size`](Self::size) says.
+    ///
+    /// One that replaces pages gives up one at a time, and counts it as an erase.
+    pub fn below<'p>(&self, profile: &'p Profile, size: &Size, system: &Description) -> Below<'p> {
+        let block_pages = size.profile.geometry.pages_per_block;
+        let trimmed = if system.replaces() { 1 } else { block_pages };
+        let write = self.write_cost(profile, size);
+        Below { layer: *self, profile, logical_pages: size.logical_pages, trimmed, write }
+    }
+}
+
+impl Below<'_> {
+    /// Reads of the chip.
+    const fn reads(&self, reads: u64) -> Cost {
+        // With log records a page is read from two pages.
+        let pages = if matches!(self.layer.kind, Kind::Logged(_)) { 2 } else { 1 };
+        Cost { reads: pages * reads, programs: 0, erases: 0 }
+    }
+
+    /// The pages that a call writes, with those that its trims write.
+    fn writes(&self, above: Cost) -> u64 {
+        let Self { trimmed, logical_pages, .. } = *self;
+        let (geometry, trims) = (&self.profile.geometry, above.erases);
+        above.programs
+            + match self.layer.kind {
+                Kind::Mapped(_) => ftl::trim_writes(geometry, logical_pages, trims, trimmed),
+                Kind::Logged(_) => trims * u64::from(trimmed),
+                _ => hybrid::trim_writes(geometry, logical_pages, trims, trimmed),
+            }
+    }
+
+    /// What a call costs that costs so much above the FTL.
+    pub fn of(&self, above: Cost) -> Cost {
+        self.reads(above.reads).and(self.writes(above), self.write.total())
+    }
+
+    /// The same if idle steps have converted all that is due, where they can.
+    pub fn after_idle_steps(&self, above: Cost) -> Option<Cost> {
+        self.layer.buffer_blocks()?;
+        let writes = self.write.after_idle_steps(self.writes(above))?;
+        Some(self.reads(above.reads).and(1, writes))
+    }
+}
