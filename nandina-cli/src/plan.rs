@@ -259,7 +259,8 @@ fn ms(profile: &Profile, cost: Cost) -> f64 {
     let timing = &profile.timing;
     let read = profile.page_read_ns() + timing.random_read_extra_ns;
     let program = profile.page_program_ns() + timing.random_program_extra_ns;
-    (cost.reads * read + cost.programs * program + cost.erases * timing.erase_ns) as f64 / 1e6
+    let ns = |count: u64, each: u64| count as f64 * each as f64;
+    (ns(cost.reads, read) + ns(cost.programs, program) + ns(cost.erases, timing.erase_ns)) / 1e6
 }
 
 fn cost_json(profile: &Profile, cost: Cost) -> Value {

@@ -6,7 +6,8 @@
 use nandina::Cost;
 use nandina::engine::Description;
 use nandina::flash::Profile;
-use nandina_ftl::{WriteCost, ftl, hybrid};
+use nandina_ftl::hybrid::{self, Buffer};
+use nandina_ftl::{WriteCost, ftl};
 
 use super::{Kind, Layer, Size};
 
@@ -56,13 +57,25 @@ impl Below<'_> {
 
     /// What a call costs that costs so much above the FTL.
     pub fn of(&self, above: Cost) -> Cost {
-        self.reads(above.reads).and(self.writes(above), self.write.total())
+        self.with_writes(self.reads(above.reads), self.writes(above))
     }
 
     /// The same if idle steps have converted all that is due, where they can.
     pub fn after_idle_steps(&self, above: Cost) -> Option<Cost> {
         self.layer.buffer_blocks()?;
-        let writes = self.write.after_idle_steps(self.writes(above))?;
-        Some(self.reads(above.reads).and(1, writes))
+        let writes = self.writes(above);
+        let rested = writes.min(Buffer::RESTED_WRITES.into());
+        let first = self.reads(above.reads).and(1, self.write.after_idle_steps(rested)?);
+        Some(self.with_writes(first, writes - rested))
+    }
+
+    /// A cost and that of so many writes. Of millions of pages the product may be no number.
+    fn with_writes(&self, cost: Cost, writes: u64) -> Cost {
+        let each = self.write.total();
+        Cost {
+            reads: cost.reads.saturating_add(writes.saturating_mul(each.reads)),
+            programs: cost.programs.saturating_add(writes.saturating_mul(each.programs)),
+            erases: cost.erases.saturating_add(writes.saturating_mul(each.erases)),
+        }
     }
 }

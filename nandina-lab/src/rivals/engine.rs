@@ -136,7 +136,9 @@ pub struct Scan<'k> {
     is_over: bool,
 }
 
-/// Bytes that an index takes, with its table of the pages.
+/// Bytes of a page, of the write buffer, and of a table of the pages.
+///
+/// The heap that an index takes here is more: nodes are decoded, and pages kept for one call.
 pub fn ram_needed(geometry: &Geometry, options: &Options) -> usize {
     let layout = layout_of(geometry);
     let buffers = options.write_buffer.max(1) * layout.page_bytes();

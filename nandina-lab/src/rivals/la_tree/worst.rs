@@ -44,11 +44,11 @@ pub fn worst(device: &Device<'_>) -> Worst {
     let again = pages / half.pow(2);
     let again = buffers * (again + again / 3);
     let parts = 2 * pages / half;
-    // Each buffer that is read, each leaf, and each node that is written while others are divided;
-    // and the nodes whose buffers are empty then.
-    let programs = pages + 2 * buffers + again + parts;
-    // What is given up was there before, or is written meanwhile.
-    let moved = Cost { reads: 2 * pages + again, programs, erases: pages + programs };
+    // Each buffer is read, by the lookup and to empty it. Each leaf is written, each node beside one
+    // that is divided, and what moves; and then the nodes whose buffers are empty.
+    let programs = pages + buffers + again + parts;
+    // What is written twice is given up once; so are buffers, and nodes that go unwritten.
+    let moved = Cost { reads: 2 * pages + again, programs, erases: programs };
     // The nodes to the owner of each buffer, and to a leaf that goes once its changes are made.
     let ways = |owners: u64| Cost {
         reads: owners * 2 * height,
