@@ -1,10 +1,10 @@
 //! After cuts at every chip operation an index holds a prefix of the changes.
 //!
 //! It has all changes up to the last flush at least. The mount is cut, too, at each of its
-//! operations, and every later mount finds the same prefix.
+//! operations, and every later mount finds the same prefix. None costs more than planned.
 
 use nandina::flash::Flash;
-use nandina::{OpenError, Options, System, WriteError};
+use nandina::{OpenError, Options, System, WriteError, plan};
 use nandina_lab::rivals::{Bftl, LaTree};
 use nandina_sim::{Chip, ChipError, Cut};
 use rand::{Rng, SeedableRng};
@@ -129,6 +129,9 @@ impl Run {
         assert_eq!(self.work::<S>(&mut whole, &changes).1, changes.len());
         let operations = whole.counters().operations() - start;
         let (mut prefixes, mut cut_mounts) = (0, 0);
+        let most = states.iter().map(Model::len).max().unwrap() as u32;
+        let (geometry, capabilities) = (fresh.geometry(), fresh.capabilities());
+        let open = plan::<S>(&geometry, &capabilities, &self.options, most).unwrap().open;
         // Cuts of the mount that only reads are all alike.
         let mounting = u64::from(fresh.geometry().pages());
         for operation in mounting - 2..operations {
@@ -144,6 +147,7 @@ impl Run {
                 with::<S, _>(&mut again, &self.options, false, |_| ()).unwrap();
                 let mount = again.counters().operations() - start;
                 let writes = again.counters().rewrites - chip.counters().rewrites;
+                assert!(mount - writes <= open.reads && writes <= open.programs, "{open:?}");
                 let again = chip.clone();
                 let seen = self.mounted::<S>(&mut chip, &states);
                 let is_permitted = |at: &usize| (flushed..=begun).contains(at);
