@@ -20,7 +20,7 @@ use nandina::flash::{Flash, Needs, PageNumber};
 use nandina::node::PageHeader;
 use nandina::{Fault, Options, Violation};
 
-use super::engine::{Leaf, Rival, has_pages_and_head};
+use super::engine::{Heap, Leaf, Rival, has_pages_and_head};
 use super::pages::{Body, HEAD_BYTES, Head, NoIndex, Pages, count_at, number_at};
 use super::tree::{Bytes, Edit, Most, Node, Path, apply, descend, visit};
 use super::worst::{Device, Worst};
@@ -328,6 +328,7 @@ impl<F: Flash> Bftl<F> {
 }
 
 impl<F: Flash> Rival<F> for Bftl<F> {
+    const HEAP: Heap = Heap { page: 20, decoded: 7, waiting: 4 };
     const DESCRIPTION: Description = Description {
         key: "bftl",
         name: "BFTL",

@@ -28,9 +28,27 @@ pub struct Leaf {
     pub keys: Keys,
 }
 
+/// What a system holds on the heap between two calls, at most.
+///
+/// The numbers are measured on full devices (`nandina-lab/tests/heap`). A call takes more: it decodes
+/// the nodes and the pages that it works on.
+#[derive(Clone, Copy)]
+pub struct Heap {
+    /// Bytes for each page of the device.
+    pub page: usize,
+    /// Pages' worth of records that are decoded.
+    pub decoded: usize,
+    /// The same for each page of the write buffer.
+    pub waiting: usize,
+}
+
+/// Bytes that a decoded record takes beside its own.
+const RECORD_BYTES: usize = 64;
+
 /// A system of which each record is on the device.
 pub trait Rival<F: Flash>: Sized {
     const DESCRIPTION: Description;
+    const HEAP: Heap;
 
     /// An index of nothing.
     fn new(pages: Pages<F>, most: Most, options: &Options) -> Self;
@@ -136,13 +154,13 @@ pub struct Scan<'k> {
     is_over: bool,
 }
 
-/// Bytes of a page, of the write buffer, and of a table of the pages.
-///
-/// The heap that an index takes here is more: nodes are decoded, and pages kept for one call.
-pub fn ram_needed(geometry: &Geometry, options: &Options) -> usize {
-    let layout = layout_of(geometry);
-    let buffers = options.write_buffer.max(1) * layout.page_bytes();
-    layout.frame_bytes() + buffers + 8 * bounded(geometry).pages() as usize
+/// Bytes that an index of `R` takes between two calls. They are on the heap.
+pub fn ram_needed<F: Flash, R: Rival<F>>(geometry: &Geometry, options: &Options) -> usize {
+    let (layout, pages) = (layout_of(geometry), bounded(geometry).pages() as usize);
+    let Heap { page, decoded, waiting } = R::HEAP;
+    let record = options.key_bytes + options.value_bytes;
+    let records = layout.page_bytes() / record.max(1) * (decoded + waiting * options.write_buffer);
+    layout.frame_bytes() + page * pages + records * (RECORD_BYTES + record)
 }
 
 /// The sizes that the bounds of `R` follow from, if it can be on such a device.
@@ -178,7 +196,7 @@ pub fn plan<F: Flash, R: Rival<F>, E>(
     let device = device::<F, R, E>(geometry, options)?;
     let worst = R::worst(&device, records);
     let mut plan = Plan::default();
-    plan.ram_bytes = ram_needed(geometry, options);
+    plan.ram_bytes = ram_needed::<F, R>(geometry, options);
     plan.height = worst.height as u8;
     plan.valid_pages = u32::try_from(R::pages_needed(&device, records)).unwrap_or(u32::MAX);
     plan.limit_pages = geometry.pages();
@@ -280,7 +298,7 @@ impl<'b, F: Flash, R: Rival<F>> Engine<'b, F> for RivalIndex<'b, R, F> {
         if let Some(missing) = R::DESCRIPTION.needs.missing(&flash.capabilities()) {
             return Err(OpenError::Unsuited(missing));
         }
-        let (needed, given) = (ram_needed(&geometry, options), ram.len());
+        let (needed, given) = (ram_needed::<F, R>(&geometry, options), ram.len());
         if given < needed { Err(OpenError::RamTooSmall { needed, given }) } else { Ok(()) }
     }
 

@@ -34,7 +34,7 @@ macro_rules! system {
             type Engine<'b, F: Flash> = RivalIndex<'b, $of::$name<F>, F>;
 
             fn ram_needed(geometry: &Geometry, options: &Options) -> usize {
-                engine::ram_needed(geometry, options)
+                engine::ram_needed::<Chip, $of::$name<Chip>>(geometry, options)
             }
 
             fn plan(

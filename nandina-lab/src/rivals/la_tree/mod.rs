@@ -25,7 +25,7 @@ use nandina::flash::{Flash, Needs, PageNumber};
 use nandina::node::PageHeader;
 use nandina::{Damage, Fault, Options, Violation};
 
-use super::engine::{Leaf, Rival, has_pages_and_head};
+use super::engine::{Heap, Leaf, Rival, has_pages_and_head};
 use super::pages::{Head, NoIndex, Pages};
 use super::tree::{Bytes, Change, Edit, Most, Node, Path, apply, descend, visit};
 use super::worst::{Device, Worst};
@@ -322,6 +322,7 @@ impl<F: Flash> LaTree<F> {
 }
 
 impl<F: Flash> Rival<F> for LaTree<F> {
+    const HEAP: Heap = Heap { page: 34, decoded: 4, waiting: 2 };
     const DESCRIPTION: Description = Description {
         key: "la",
         name: "LA-tree",
@@ -375,6 +376,10 @@ impl<F: Flash> Rival<F> for LaTree<F> {
 
     fn waiting(&self) -> u32 {
         self.waiting
+    }
+
+    fn waits(&self, key: &[u8]) -> bool {
+        self.ram.iter().any(|change| &change.0[..] == key)
     }
 
     fn format(&mut self) -> Result<(), EngineFault<F>> {

@@ -23,7 +23,7 @@ use nandina::flash::{Flash, Needs, PageNumber};
 use nandina::node::PageHeader;
 use nandina::{Damage, Fault, Options, Violation};
 
-use super::engine::{Leaf, Rival, has_pages_and_head};
+use super::engine::{Heap, Leaf, Rival, has_pages_and_head};
 use super::pages::{Head, NoIndex, Pages};
 use super::tree::{Bytes, Change, Edit, Most, Node, Path, apply, descend, visit};
 use super::worst::{Device, Worst};
@@ -246,6 +246,7 @@ fn first_child(header: &Node) -> u32 {
 }
 
 impl<F: Flash> Rival<F> for MbTree<F> {
+    const HEAP: Heap = Heap { page: 40, decoded: 4, waiting: 5 };
     const DESCRIPTION: Description = Description {
         key: "mb",
         name: "MB-tree",
