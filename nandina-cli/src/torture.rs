@@ -34,7 +34,8 @@ pub struct Arguments {
     systems: Vec<String>,
     /// FTLs between the systems and the chip, separated by commas, such as ftl:page, ftl:compact,
     /// ftl:fast, 'ftl:fast with 2 buffer blocks'; none is the chip itself [default: none, and where
-    /// it is no swarm, with one cut, wpcb over the latter and, if no systems are chosen, btree over
+    /// it is no swarm, with one cut, wpcb over the latter, also as printed, and, if no systems are
+    /// chosen, btree over
     /// ftl:compact and ftl:fast]
     #[arg(long, value_name = "LAYERS", value_delimiter = ',')]
     over: Vec<String>,
@@ -101,8 +102,12 @@ enum ModeArgument {
 const NONE: &str = "none";
 
 /// Systems over FTLs that are tortured where none is chosen.
-const OVER_FTLS: [&str; 3] =
-    ["btree over ftl:compact", "btree over ftl:fast", "wpcb over ftl:fast with 2 buffer blocks"];
+const OVER_FTLS: [&str; 4] = [
+    "btree over ftl:compact",
+    "btree over ftl:fast",
+    "wpcb over ftl:fast with 2 buffer blocks as printed",
+    "wpcb over ftl:fast with 2 buffer blocks",
+];
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     if let Some(name) = &arguments.case {

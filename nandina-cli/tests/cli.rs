@@ -293,10 +293,11 @@ fn a_plan_above_a_hybrid_ftl_has_what_its_merges_and_conversions_cost() {
         for plan in listed {
             let change = plan["at_most"]["change"]["programs"].as_u64().unwrap();
             assert!(change > all && change.is_multiple_of(all), "{change} programs, {all} a write");
-            // Here neighbours share buffer blocks, and none is converted for a page of a change.
+            // Here neighbours share buffer blocks, and none is converted for 64 pages of a change.
+            let late = (change / all).saturating_sub(64);
             let rested = plan["at_most"]["change_after_idle_steps"]["programs"].as_u64();
             let ahead = programs(plans, "all, after idle steps");
-            assert_eq!(rested, ahead.map(|ahead| ahead * change / all));
+            assert_eq!(rested, ahead.map(|it| it * (change / all - late) + all * late));
             assert!(rested.is_none_or(|rested| rested < change));
             assert!(plan["at_most"]["open"].is_null());
         }

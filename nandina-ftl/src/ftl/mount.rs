@@ -340,7 +340,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         let mut scan =
             Scan { look, highest, newest: None, last: [None; 2], session: 0, buffered: 0 };
         self.forget_all();
-        self.log.frames.release(1);
+        self.log.frames.forget(1);
         LastNumbers(self.log.frames.bytes_mut(1)).clear();
         for is_first in [true, false] {
             for block in self.log.blocks.all() {
@@ -452,9 +452,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         }
         if let Some(last) = last_buffered {
             scan.buffered += 1;
-            if !LastNumbers(self.log.frames.bytes_mut(1)).add(block, last) {
-                self.anchors.buffered.remove(block);
-            }
+            // A block without room there is compared by reading.
+            LastNumbers(self.log.frames.bytes_mut(1)).add(block, last);
         }
         Ok(())
     }
@@ -557,6 +556,13 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             } else if !are_numbers_kept {
                 self.anchors.buffered.clear();
                 continue;
+            }
+            if frame == 0 {
+                for block in self.log.blocks.all() {
+                    if LastNumbers(self.log.frames.bytes(1)).get(block).is_none() {
+                        self.anchors.buffered.remove(block);
+                    }
+                }
             }
             let list = Trims(&mut self.log.frames.bytes_mut(frame)[..bytes]);
             let (as_of, count) = (list.as_of(), list.count());

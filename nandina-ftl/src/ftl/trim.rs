@@ -33,7 +33,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// After a cut in it, each of them is as before or a hole. Cost: one program, a read, and what
     /// garbage collection and settling take, as for a write; nothing if all are holes, unless by a
     /// volatile trim that waits. If the list of trims is full (an extent takes 8 bytes of its page),
-    /// one program more for each page of its shortest extent.
+    /// one program more for each page of its shortest extent; of several, if writes in the midst of
+    /// holes have divided some since the last trim.
     pub fn trim(&mut self, logical: u32, count: u32) -> Result<(), FtlError<F::Error>> {
         self.expect_inside(logical, count)?;
         self.mount_if_in_doubt()?;

@@ -92,6 +92,9 @@ pub fn write_cost(
 
 /// The most page writes that `trims` of so many `pages` each take in one call of a host.
 ///
+/// The host writes holes from their start on, as the indexes of this project do: a write in the
+/// midst of one would divide it, and the list could lack room for many at the next trim.
+///
 /// Each writes the list of trims. If that is full, the pages of its shortest extent are written as
 /// holes instead: of these, the first trim can find more than the call trims. After it an extent of
 /// the same call is in the list, or there is room.

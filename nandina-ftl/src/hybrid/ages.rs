@@ -102,19 +102,36 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         }
     }
 
+    /// Leaves the marks to the blocks whose numbers are in page buffer 0.
+    pub(super) fn mark_kept(&mut self, ages: &Ages) {
+        for block in self.media.blocks.all() {
+            let is_kept = self.last_number(ages, block).is_some();
+            self.media.set_clean(block, is_kept);
+        }
+    }
+
     /// Ends the use of page buffer 0.
     pub(super) fn end_scan(&mut self, ages: &mut Ages) {
         ages.are_in_frame = false;
     }
 
-    /// Keeps the number of the last page of a buffer block. Marks the block if page buffer 0 has it.
+    /// Keeps the number of the last page of a buffer block.
     pub(super) fn keep_last(&mut self, ages: &mut Ages, last: Age) {
         let block = self.media.block_of(last.1);
         let is_in_frame =
             ages.are_in_frame && LastNumbers(self.media.frames.bytes_mut(0)).add(block, last.0);
-        self.media.set_clean(block, is_in_frame);
         if !is_in_frame {
             ages.keep(block, last, true);
+        }
+    }
+
+    /// Keeps the number of a page that was read to compare it.
+    ///
+    /// That of a page in a buffer block is not: it would pass for the last one's.
+    fn keep_read(&self, ages: &mut Ages, age: Age) {
+        let block = self.media.block_of(age.1);
+        if !self.is_buffer_block(block) {
+            ages.keep(block, age, false);
         }
     }
 
@@ -141,7 +158,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         if let Some(number) = self.last_number(ages, block) {
             return Ok(Some((number, page)));
         }
-        if let Some(known) = ages.known.iter().find(|known| known.block == block.0) {
+        if let Some(known) = ages.known[..KEPT[0]].iter().find(|known| known.block == block.0) {
             return Ok(Some(known.ages[2]));
         }
         let Some(sequence) = self.sequence_of(page)? else { return Ok(None) };
@@ -178,7 +195,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             return Ok(is_newer);
         }
         let Some(sequence) = self.sequence_of(rival)? else { return Ok(true) };
-        ages.keep(block, (sequence, rival), false);
+        self.keep_read(ages, (sequence, rival));
         Ok(age > (sequence, rival))
     }
 
@@ -209,15 +226,14 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             }
         }
         let Some(sequence) = self.sequence_of(page)? else { return Ok(None) };
-        ages.keep(block, (sequence, page), false);
+        self.keep_read(ages, (sequence, page));
         Ok(Some(sequence > than))
     }
 
     /// Reads a page behind `page`, which is older if that one is older than a sequence number.
     ///
     /// That is the last one that counts in the block, or one halfway to the first that is known to
-    /// be newer than the number. Returns whether it read one. None is read in a buffer block, of
-    /// which the ends are known.
+    /// be newer than the number. Returns whether it read one. None is read in a buffer block.
     fn look_behind(
         &mut self,
         ages: &mut Ages,

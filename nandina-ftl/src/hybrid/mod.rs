@@ -171,7 +171,7 @@ pub struct Merges {
     pub full: u64,
     /// Of the partial merges, those of logical blocks of which a buffer block has pages that count.
     pub partial_buffered: u64,
-    /// Of the full merges, those of such logical blocks.
+    /// Of the full merges, those of such logical blocks. Most complete one for a conversion.
     pub full_buffered: u64,
 }
 

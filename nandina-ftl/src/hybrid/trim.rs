@@ -27,7 +27,8 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// After a cut in it, each of them is as before or a hole. Cost: one program and a read;
     /// nothing if all are holes. One erase for each block that becomes free, and one every
     /// `pages_per_block` trims. If the list of trims is full (an extent takes 8 bytes of a page), a
-    /// write more for each page of its shortest extent.
+    /// write more for each page of its shortest extent; of several, if writes in the midst of holes
+    /// have divided some since the last trim.
     pub fn trim(&mut self, logical: u32, count: u32) -> Result<(), FtlError<F::Error>> {
         self.expect_inside(logical, count)?;
         self.mount_if_in_doubt()?;
@@ -126,12 +127,11 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
 
     /// Forgets what the list of trims names and what is older than the trim.
     ///
-    /// The scan has marked the buffer blocks whose numbers are in page buffer 0.
-    ///
     /// Returns `false` if the number of such a page could not be read.
     pub(super) fn forget_trimmed(&mut self, ages: &mut Ages) -> Result<bool, FtlError<F::Error>> {
         let Some(page) = self.own else { return Ok(true) };
         let (bytes, mut all_known) = (self.page_bytes(), true);
+        self.mark_kept(ages);
         self.read_own(1)?;
         // First pages of blocks whose numbers are in page buffer 0, which takes the list afterwards.
         for frame in [1, 0] {

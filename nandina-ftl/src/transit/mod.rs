@@ -54,13 +54,13 @@ pub struct Conversions {
     pub ahead: u64,
     /// Page writes after idle steps that passed the buffer: no block was converted for them.
     pub passed: u64,
-    /// Page writes that the buffer took.
+    /// Page writes that were appended to buffer blocks, whether these are converted or not.
     pub taken: u64,
-    /// Of the buffer blocks, those that were full when a page of theirs was written.
+    /// Of the buffer blocks, those that were converted for a page write because they were full.
     pub full: u64,
     /// Of the buffer blocks, those that made room for pages of another one.
     pub victims: u64,
-    /// Buffer blocks that the last mount found. Nothing is appended to them.
+    /// Blocks that were buffer blocks before the last mount. Nothing is appended to them.
     pub found: u64,
 }
 
@@ -386,7 +386,8 @@ pub(crate) trait Below<'b> {
             {
                 return Ok(self.transit_mut().summary.add(Entry::new(block.0, group)));
             }
-            if let Some(at) = shared {
+            let state = self.transit();
+            if let Some(at) = shared.filter(|&at| state.has_room(&state.summary.get(at))) {
                 return Ok(Some(at));
             }
             let state = self.transit_mut();

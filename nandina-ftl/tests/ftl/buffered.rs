@@ -245,6 +245,29 @@ fn a_mount_reads_each_programmed_page_of_the_buffer_once() {
     assert!(more.iter().all(|&more| more <= 0), "{more:?}");
 }
 
+/// The page buffer has room for 51 numbers.
+#[test]
+fn a_mount_reads_each_of_more_buffer_blocks_than_it_keeps_numbers_of_once() {
+    let geometry = Geometry { blocks: 200, pages_per_block: 4, ..CHIP.geometry };
+    let profile = Profile { geometry, ..CHIP };
+    let mut memory = Memory::behind(Buffer::as_printed(70), false, &profile, "page");
+    let (mut chip, mut numbers) = (Chip::new(profile), Numbers(9));
+    let mut host = Host::new(memory.logical_pages);
+    let work = |ftl: &mut Device<'_>| {
+        (0..2000).try_for_each(|_| host.change(ftl, &mut numbers))?;
+        Ok(ftl.buffer_blocks().count())
+    };
+    let buffered = memory.with(&mut chip, true, work).unwrap();
+    assert!(buffered > 60, "{buffered} buffer blocks");
+    let all = whole_pages(&mut chip);
+    let blocks = all.iter().filter(|(_, header, _)| is_buffered(header));
+    let blocks: std::collections::BTreeSet<_> =
+        blocks.map(|(page, ..)| geometry.block_of(*page)).collect();
+    let found = memory.with(&mut chip, false, |ftl| Ok(ftl.conversions().found)).unwrap();
+    assert_eq!(found, blocks.len() as u64);
+    memory.with(&mut chip, false, |ftl| host.verify(ftl, "many")).unwrap();
+}
+
 #[test]
 fn a_block_with_many_newest_pages_stays_where_it_is() {
     // The fifth page converts a full block, of which all pages or one are newest.

@@ -3,9 +3,10 @@
 //! `transit.rs` checks that it changes nothing.
 
 use nandina::flash::{Flash, Geometry, Profile};
+use nandina_ftl::hybrid::{Buffer, SequentialRule};
 use nandina_sim::Chip;
 
-use crate::host::{Device, Host, Memory};
+use crate::host::{Device, Host, Memory, Which};
 use crate::numbers::Numbers;
 use crate::transit::is_buffered;
 use crate::whole_pages::whole_pages;
@@ -50,6 +51,32 @@ fn a_mount_reads_each_programmed_page_of_the_buffer_once() {
         println!("more than a read for each page: {more:?}");
         assert!(more.iter().all(|&more| more <= 0), "{more:?}");
     }
+}
+
+/// The page buffer has room for 51 numbers.
+#[test]
+fn a_mount_reads_each_of_more_buffer_blocks_than_it_keeps_numbers_of_once() {
+    let geometry = Geometry { blocks: 200, pages_per_block: 4, ..CHIP.geometry };
+    let profile = Profile { geometry, ..CHIP };
+    let which = Which::OverFast(2, SequentialRule::FirstPage, Buffer::as_printed(70));
+    let (mut chip, mut memory) = (Chip::new(profile), Memory::new(&profile, which));
+    let (mut host, mut numbers) = (Host::new(memory.logical_pages), Numbers(9));
+    let work = |ftl: &mut dyn Device| {
+        (0..2000).try_for_each(|_| host.change(ftl, &mut numbers))?;
+        Ok(ftl.buffered())
+    };
+    let buffered = memory.with(&mut chip, true, work).unwrap();
+    assert!(buffered.len() > 60, "{} buffer blocks", buffered.len());
+    let before = chip.counters().reads;
+    let found = memory.with(&mut chip, false, |ftl| Ok(ftl.buffered())).unwrap();
+    let reads = chip.counters().reads - before;
+    // Those without a page that counts are none any more.
+    assert!(!found.is_empty() && found.len() <= buffered.len(), "{} found", found.len());
+    // A page is read once, and some are read to compare those beyond the room.
+    let pages = u64::from(geometry.pages());
+    println!("{reads} reads of {pages} pages");
+    assert!(reads < 2 * pages, "{reads} reads");
+    memory.with(&mut chip, false, |ftl| host.verify(ftl, "many")).unwrap();
 }
 
 #[test]

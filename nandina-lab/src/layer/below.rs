@@ -19,6 +19,8 @@ pub struct Below<'p> {
     logical_pages: u32,
     /// Pages that are trimmed at once: those of a block, or one.
     trimmed: u32,
+    /// Whether the system replaces pages, and may count no erase for those that it gives up.
+    replaces: bool,
     /// The most that the write of a page costs.
     pub write: WriteCost,
 }
@@ -26,12 +28,15 @@ pub struct Below<'p> {
 impl Layer {
     /// What requests of a system cost on this chip. `size` is what [`size`](Self::size) says.
     ///
-    /// One that replaces pages gives up one at a time, and counts it as an erase.
+    /// One that replaces pages gives up one at a time. The rivals count it as an erase. The trees of
+    /// the library do not: of three pages that a change may write at most, for a level or for a
+    /// merge of two nodes, it may give up one.
     pub fn below<'p>(&self, profile: &'p Profile, size: &Size, system: &Description) -> Below<'p> {
         let block_pages = size.profile.geometry.pages_per_block;
-        let trimmed = if system.replaces() { 1 } else { block_pages };
+        let replaces = system.replaces();
+        let trimmed = if replaces { 1 } else { block_pages };
         let write = self.write_cost(profile, size);
-        Below { layer: *self, profile, logical_pages: size.logical_pages, trimmed, write }
+        Below { layer: *self, profile, logical_pages: size.logical_pages, trimmed, replaces, write }
     }
 }
 
@@ -46,7 +51,11 @@ impl Below<'_> {
     /// The pages that a call writes, with those that its trims write.
     fn writes(&self, above: Cost) -> u64 {
         let Self { trimmed, logical_pages, .. } = *self;
-        let (geometry, trims) = (&self.profile.geometry, above.erases);
+        let geometry = &self.profile.geometry;
+        let trims = match self.replaces && above.erases == 0 {
+            true => above.programs.div_ceil(3),
+            false => above.erases,
+        };
         above.programs
             + match self.layer.kind {
                 Kind::Mapped(_) => ftl::trim_writes(geometry, logical_pages, trims, trimmed),

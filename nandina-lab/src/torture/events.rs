@@ -1,7 +1,8 @@
 //! What the FTL below an index did in a torture, and what it must have done.
 //!
 //! A torture says nothing about a conversion or a merge that it never met. So it counts these in
-//! all sessions of all runs, those that end with a cut included, and fails if one is missing.
+//! all sessions of all runs, also in those that end with a cut, but for a cut while the index is
+//! opened. It fails if one is missing.
 //! Nothing here changes a run.
 
 use serde::Serialize;
