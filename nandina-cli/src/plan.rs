@@ -10,7 +10,7 @@ use nandina::store::{Description, Visitor};
 use nandina::{Cost, OpenError, Options, Plan, System};
 use nandina_lab::LabError;
 use nandina_lab::fit::{Misfit, lack, misfit};
-use nandina_lab::layer::{Below as Requests, Layer, Size, WriteCost};
+use nandina_lab::layer::{CallCosts, Layer, Size, WriteCost};
 use nandina_lab::rivals;
 use nandina_lab::systems::{SYSTEMS, runs_over_ftls, stack, usual_layer, visit_any};
 use serde_json::{Value, json};
@@ -164,10 +164,10 @@ impl<'p> Below<'p> {
         Ok(Self { layer, size, profile, write })
     }
 
-    /// What requests of a system cost below the FTL.
-    fn requests(&self, system: &str) -> Requests<'p> {
+    /// What calls of a system cost below the FTL.
+    fn call_costs(&self, system: &str) -> CallCosts<'p> {
         let known = SYSTEMS.iter().chain(rivals::SYSTEMS).find(|known| known.key == system);
-        self.layer.below(self.profile, &self.size, known.unwrap_or(&Description::EMPTY))
+        self.layer.call_costs(self.profile, &self.size, known.unwrap_or(&Description::EMPTY))
     }
 
     /// Bytes of RAM, with those of its map.
@@ -297,12 +297,12 @@ fn as_json(profile: &Profile, (system, plan): &(&str, Answer), below: Option<&Be
                 .iter()
                 .map(|(call, cost)| {
                     let cost =
-                        below.map_or(cost(plan), |below| below.requests(system).of(cost(plan)));
+                        below.map_or(cost(plan), |below| below.call_costs(system).of(cost(plan)));
                     (call.replace(' ', "_"), cost_json(profile, cost))
                 })
                 .collect();
             if let Some(ahead) =
-                below.and_then(|below| below.requests(system).after_idle_steps(plan.change))
+                below.and_then(|below| below.call_costs(system).after_idle_steps(plan.change))
             {
                 costs.insert(AFTER_IDLE_STEPS.replace(' ', "_"), cost_json(profile, ahead));
             }
@@ -376,14 +376,14 @@ fn table(
                 add(
                     call,
                     system,
-                    below.map_or(cost(plan), |below| below.requests(system).of(cost(plan))),
+                    below.map_or(cost(plan), |below| below.call_costs(system).of(cost(plan))),
                 );
             }
         }
     }
     for (system, plan) in plans {
         if let (Some(below), Ok((plan, _))) = (below, plan)
-            && let Some(ahead) = below.requests(system).after_idle_steps(plan.change)
+            && let Some(ahead) = below.call_costs(system).after_idle_steps(plan.change)
         {
             add(AFTER_IDLE_STEPS, system, ahead);
         }

@@ -35,8 +35,7 @@ pub struct Arguments {
     /// FTLs between the systems and the chip, separated by commas, such as ftl:page, ftl:compact,
     /// ftl:fast, 'ftl:fast with 2 buffer blocks'; none is the chip itself [default: none, and where
     /// it is no swarm, with one cut, wpcb over the latter, also as printed, and, if no systems are
-    /// chosen, btree over
-    /// ftl:compact and ftl:fast]
+    /// chosen, btree over ftl:compact and ftl:fast]
     #[arg(long, value_name = "LAYERS", value_delimiter = ',')]
     over: Vec<String>,
     /// Seed of everything random

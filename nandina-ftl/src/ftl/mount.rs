@@ -127,7 +127,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.transit.clear();
         self.is_scanning = true;
         let found = self.find_all();
-        // Buffer blocks of before are blocks like all others now.
+        // From now on the blocks of an earlier buffer are like all others.
         self.anchors.buffered.clear();
         found
     }
@@ -542,27 +542,24 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
 
     /// Removes what the list of trims names and what is older than the trim.
     ///
-    /// Cost: a read for each page that is mapped there, but for those in buffer blocks whose numbers
-    /// are kept; more for an unstable page.
+    /// Cost: a read for each page that is mapped there, but for those in buffer blocks whose
+    /// numbers are kept; more for an unstable page.
     fn forget_trimmed(&mut self, are_numbers_kept: bool) -> Result<(), FtlError<F::Error>> {
         let Some(page) = self.own[Own::Trims as usize] else { return Ok(()) };
         let bytes = self.page_bytes();
         self.read_kind(page, 0)?;
-        // First pages of blocks whose numbers are in page buffer 1, which takes the list afterwards.
+        for block in self.log.blocks.all() {
+            let numbers = LastNumbers(self.log.frames.bytes(1));
+            if !are_numbers_kept || numbers.get(block).is_none() {
+                self.anchors.buffered.remove(block);
+            }
+        }
+        // First pages of the blocks that are left, whose numbers are in page buffer 1. It takes the
+        // list afterwards.
         for frame in [0, 1] {
             if frame == 1 {
                 let (from, to) = self.log.frames.pair(0, 1);
                 to.copy_from_slice(from);
-            } else if !are_numbers_kept {
-                self.anchors.buffered.clear();
-                continue;
-            }
-            if frame == 0 {
-                for block in self.log.blocks.all() {
-                    if LastNumbers(self.log.frames.bytes(1)).get(block).is_none() {
-                        self.anchors.buffered.remove(block);
-                    }
-                }
             }
             let list = Trims(&mut self.log.frames.bytes_mut(frame)[..bytes]);
             let (as_of, count) = (list.as_of(), list.count());

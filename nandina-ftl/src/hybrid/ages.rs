@@ -49,6 +49,11 @@ impl Ages {
         Self { known: [Known::NONE; _], next: [0, KEPT[0]], are_in_frame: false }
     }
 
+    /// Ends the use of page buffer 0.
+    pub const fn leave_frame(&mut self) {
+        self.are_in_frame = false;
+    }
+
     /// Whether a page is newer than `rival`, a page of `block`; `None` if that is not known.
     fn compare(&self, block: BlockNumber, age: Age, rival: PageNumber) -> Option<bool> {
         let known = self.known.iter().find(|known| known.block == block.0)?;
@@ -108,11 +113,6 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             let is_kept = self.last_number(ages, block).is_some();
             self.media.set_clean(block, is_kept);
         }
-    }
-
-    /// Ends the use of page buffer 0.
-    pub(super) fn end_scan(&mut self, ages: &mut Ages) {
-        ages.are_in_frame = false;
     }
 
     /// Keeps the number of the last page of a buffer block.

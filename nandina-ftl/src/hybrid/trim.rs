@@ -133,12 +133,12 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         let (bytes, mut all_known) = (self.page_bytes(), true);
         self.mark_kept(ages);
         self.read_own(1)?;
-        // First pages of blocks whose numbers are in page buffer 0, which takes the list afterwards.
+        // First pages of the blocks whose numbers are in page buffer 0. It takes the list afterwards.
         for frame in [1, 0] {
             if frame == 0 {
                 let (to, from) = self.media.frames.pair(0, 1);
                 to.copy_from_slice(from);
-                self.end_scan(ages);
+                ages.leave_frame();
             }
             let list = Trims(&mut self.media.frames.bytes_mut(frame)[SUSPECTS_BYTES..bytes]);
             let (as_of, count) = (list.as_of(), list.count());

@@ -5,12 +5,12 @@
 //! records in the blocks of their pages. This is the only file of the lab that
 //! knows them by name. Nothing here makes or uses a chip.
 
-mod below;
 mod bus;
+mod call_costs;
 mod opened;
 
-pub use below::Below;
 pub use bus::{Bus, FtlWork};
+pub use call_costs::CallCosts;
 pub use nandina_ftl::WriteCost;
 pub use opened::{OnFtl, Pages, Room};
 

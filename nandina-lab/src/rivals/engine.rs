@@ -30,8 +30,8 @@ pub struct Leaf {
 
 /// What a system holds on the heap between two calls, at most.
 ///
-/// The numbers are measured on full devices (`nandina-lab/tests/heap`). A call takes more: it decodes
-/// the nodes and the pages that it works on.
+/// The numbers are measured on full devices (`nandina-lab/tests/heap`). A call takes more: it
+/// decodes the nodes and the pages that it works on.
 #[derive(Clone, Copy)]
 pub struct Heap {
     /// Bytes for each page of the device.

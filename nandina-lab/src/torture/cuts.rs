@@ -11,7 +11,6 @@ use super::{
     CaseId, CutPoint, CutRun, Ground, Hardships, Mode, Report, Shares, harsh, in_parallel,
 };
 use crate::layer::{FtlWork, Room, name_of};
-use crate::rivals;
 
 /// Changes after the last cut, to show that the index still works.
 const CHANGES_AFTER: usize = 12;
@@ -438,8 +437,7 @@ pub fn cut_shares<S: System, D: Ground>(
         }
     });
     // A system that writes blocks in order, or an FTL's pages, has an FTL do little.
-    let is_tree = S::DESCRIPTION.replaces() && !is_rival::<S>();
-    let layer = device.layer().filter(|_| shares == Shares::WHOLE && is_tree);
+    let layer = device.layer().filter(|_| shares == Shares::WHOLE && places_nodes::<S>());
     if let Some(layer) = layer {
         let met = report.met;
         for event in met.missing(&layer) {
@@ -460,9 +458,9 @@ fn anchor_erases(chip: &Chip) -> u32 {
 /// of checkpoints.
 const ANCHOR_ERASES_LEAST: u32 = 3;
 
-/// Whether the system is one of the lab's, which are compared with the library's.
-fn is_rival<S: System>() -> bool {
-    rivals::SYSTEMS.iter().any(|rival| rival.key == S::DESCRIPTION.key)
+/// Whether each node has a page that is replaced. (Of others it is not known where nodes are.)
+const fn places_nodes<S: System>() -> bool {
+    S::DESCRIPTION.replaces() && S::NODES.is_some()
 }
 
 /// Does the whole run without a cut, and checks that it is complete.
@@ -493,7 +491,7 @@ pub(super) fn uncut<S: System, D: Ground>(device: D, run: CutRun) -> Result<(u64
         let Statistics { moved, erases, .. } = work.statistics;
         // A system that writes blocks in order leaves an FTL nothing to move, and so may a rival,
         // which writes free pages in order.
-        if erases == 0 || (S::DESCRIPTION.replaces() && !is_rival::<S>() && moved == 0) {
+        if erases == 0 || (places_nodes::<S>() && moved == 0) {
             return Err(format!(
                 "the run is too tame: the FTL moved {moved} pages, {erases} erases"
             ));

@@ -62,7 +62,7 @@ fn no_call_exceeds_its_plan(key: &str, layer: &str, write_buffer: usize) {
     let size = layer.size(&CHIP).unwrap();
     let (plan, description) = visit_any(key, Planned { device: &size.profile, options }).unwrap();
     assert!(plan.fits, "{key}: {plan:?}");
-    let below = layer.below(&CHIP, &size, description);
+    let below = layer.call_costs(&CHIP, &size, description);
     let (change, get) = (below.of(plan.change), below.of(plan.get));
     let rested = below.after_idle_steps(plan.change);
 

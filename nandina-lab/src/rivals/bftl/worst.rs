@@ -51,8 +51,9 @@ pub fn pages_needed(device: &Device<'_>, records: u32) -> u64 {
 /// The most that one call costs.
 ///
 /// A node is read from its list. When the buffer is full, each of its units can be of another node,
-/// whose list was full: all of these lists are compacted, and read for it. The pages of a commit are
-/// in many lists, and are read once. If room is short, what waited is written before the change.
+/// whose list was full: all of these lists are compacted, and read for it. The pages of a commit
+/// are in many lists, and are read once. If room is short, pending changes are written before the
+/// change.
 pub fn worst(device: &Device<'_>, records: u32) -> Worst {
     let sizes = Sizes::new(device);
     let height = device.height(records.into());

@@ -13,7 +13,7 @@ use super::{Kind, Layer, Size};
 
 /// The costs of the requests of a system above an FTL.
 #[derive(Clone, Copy, Debug)]
-pub struct Below<'p> {
+pub struct CallCosts<'p> {
     layer: Layer,
     profile: &'p Profile,
     logical_pages: u32,
@@ -28,19 +28,31 @@ pub struct Below<'p> {
 impl Layer {
     /// What requests of a system cost on this chip. `size` is what [`size`](Self::size) says.
     ///
-    /// One that replaces pages gives up one at a time. The rivals count it as an erase. The trees of
-    /// the library do not: of three pages that a change may write at most, for a level or for a
+    /// One that replaces pages gives up one at a time. The rivals count it as an erase. The trees
+    /// of the library do not: of three pages that a change may write at most, for a level or for a
     /// merge of two nodes, it may give up one.
-    pub fn below<'p>(&self, profile: &'p Profile, size: &Size, system: &Description) -> Below<'p> {
+    pub fn call_costs<'p>(
+        &self,
+        profile: &'p Profile,
+        size: &Size,
+        system: &Description,
+    ) -> CallCosts<'p> {
         let block_pages = size.profile.geometry.pages_per_block;
         let replaces = system.replaces();
         let trimmed = if replaces { 1 } else { block_pages };
         let write = self.write_cost(profile, size);
-        Below { layer: *self, profile, logical_pages: size.logical_pages, trimmed, replaces, write }
+        CallCosts {
+            layer: *self,
+            profile,
+            logical_pages: size.logical_pages,
+            trimmed,
+            replaces,
+            write,
+        }
     }
 }
 
-impl Below<'_> {
+impl CallCosts<'_> {
     /// Reads of the chip.
     const fn reads(&self, reads: u64) -> Cost {
         // With log records a page is read from two pages.
