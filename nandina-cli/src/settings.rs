@@ -55,7 +55,7 @@ pub struct Settings {
     /// or a thirty-second of the largest commit, and all at once if these are fewer than 16 steps]
     #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..))]
     commit_step: Option<u32>,
-    /// The most leaves of rosette, each of which takes RAM [default: as many as the chip allows]
+    /// Leaves that the directory of rosette has RAM for, whatever the keys [default: as many as the chip allows]
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..))]
     leaves: Option<u32>,
 }

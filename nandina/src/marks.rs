@@ -41,6 +41,7 @@ pub const NAMES: &[&str] = &[
     "an erase silently left a page behind a newest leaf",
     "an erase silently left a page behind those of tnc",
     "a change settles what the mount could not",
+    "a directory without room stores fewer bytes of its separators",
     "an index is read unsettled",
     "leaves are read unsettled",
     "no anchor can be written",

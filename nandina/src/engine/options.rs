@@ -231,12 +231,16 @@ pub struct Options {
     /// `checkpoints`, the table takes only three quarters of them on a chip of less than 4095
     /// pages.
     pub mapping_bytes: usize,
-    /// Most leaves, at least 2; `None` for as many as the chip allows. Default: `None`.
+    /// Leaves that there is RAM for, at least 2; `None` for as many as the chip allows. Default:
+    /// `None`.
     ///
-    /// For systems that keep a directory of their leaves in RAM (`rosette`). Each takes a key and
-    /// the number of a page: 2 bytes, 3 on a chip of 65536 pages and more, 4 from 2^24 on. With
-    /// fewer, inserts that need one more leaf are refused. An index must be opened with as many as
-    /// it has, or more.
+    /// For systems that keep a directory of their leaves in RAM (`rosette`, `rosette-nor`). In
+    /// `rosette` each takes a key and the number of a page at most: 2 bytes, 3 on a chip of 65536
+    /// pages and more, 4 from 2^24 on. Of the keys that separate leaves only those bytes are kept
+    /// in which they differ: two for random keys of any size and up to some 20,000 leaves. Then the
+    /// same RAM holds more leaves, with keys of 16 bytes 4.5 times as many. Inserts that need one
+    /// more leaf than there is RAM for are refused. An index must be opened with as many as before,
+    /// or more.
     pub leaves: Option<u32>,
     /// When a parent is written only to flush its children's mappings.
     ///

@@ -4,11 +4,15 @@
 //! other half. Keys that rise, or fall, leave full leaves. `merge.rs` does the opposite.
 
 use super::leaf::Form;
-use super::leaves::{KEY_MAX, Leaves, copied};
-use super::limits;
+use super::leaves::Leaves;
+use super::separator::Separator;
+use super::{limits, options};
 use crate::engine::{Inserted, Removed};
 use crate::error::Fault;
 use crate::flash::Flash;
+
+/// For a short separator a split may be a part of the records off: one in this many.
+const APART_PARTS: usize = 7;
 
 /// What has to be done to upsert a record.
 enum Look {
@@ -48,14 +52,16 @@ impl<F: Flash> Leaves<'_, F> {
                     self.rewrite_leaf(frame, rank, self.state.records() + 1)?;
                     return Ok(Inserted::New);
                 }
-                // Two neighbours that fit in one leaf are merged before a leaf is added.
-                Look::Split(_) if !searched && self.is_thin() => {
-                    searched = true;
-                    self.merge_thin()?;
-                }
                 Look::Split(at) => {
-                    self.admit_leaf()?;
-                    self.split(frame, rank, at, (key, value))?;
+                    let halves = self.halves(frame, rank, at, key)?;
+                    // Two neighbours that fit in one leaf are merged before a leaf is added.
+                    if !searched && (self.is_thin() || !self.has_room(&halves.1)) {
+                        searched = true;
+                        self.merge_thin()?;
+                        continue;
+                    }
+                    self.admit_leaf(&halves.1)?;
+                    self.split(frame, rank, halves, at, (key, value))?;
                     return Ok(Inserted::New);
                 }
             }
@@ -115,13 +121,67 @@ impl<F: Flash> Leaves<'_, F> {
                 > limits::dense(self.state.records().saturating_add(1), self.form().capacity())
     }
 
+    /// Whether the directory has room for one more leaf with this separator.
+    fn has_room(&mut self, separator: &Separator) -> bool {
+        let more = 1 + options::MOUNTED as usize;
+        self.directory.has_room(separator, more) || {
+            covered!("a directory without room stores fewer bytes of its separators");
+            self.directory.narrow();
+            self.directory.has_room(separator, more)
+        }
+    }
+
     /// Checks that there can be one more leaf. Called before anything is written.
-    fn admit_leaf(&self) -> Result<(), Fault<F::Error>> {
-        let limit_pages = self.limit_pages();
-        if (self.directory.len() as u32) < limit_pages {
+    fn admit_leaf(&mut self, separator: &Separator) -> Result<(), Fault<F::Error>> {
+        let leaves = self.directory.len() as u32;
+        if leaves < self.budget().limit_pages && self.has_room(separator) {
             return Ok(());
         }
-        Err(self.log.no_room(limit_pages))
+        Err(self.log.no_room(self.limit_pages().min(leaves)))
+    }
+
+    /// Chooses where the full leaf in `frame` is split for `key`, at place `at`.
+    ///
+    /// Returns the records of the lower half, and the separator. If keys rise or fall, the new one
+    /// is alone in its half; otherwise the halves are alike. If that lets the separator fit the
+    /// window of the directory, up to a seventh of the records is in the other half.
+    fn halves(
+        &self,
+        frame: usize,
+        rank: usize,
+        at: usize,
+        key: &[u8],
+    ) -> Result<(usize, Separator), Fault<F::Error>> {
+        let node = self.node(frame, self.page_at(rank)?)?;
+        let count = node.count();
+        // The records with the new one among them.
+        let key_at = |place: usize| match place {
+            place if place < at => node.key(place),
+            place if place == at => key,
+            place => node.key(place - 1),
+        };
+        let separator = |left: usize| Separator::between(key_at(left - 1), key_at(left));
+        let wanted = match at {
+            0 => 1,
+            at if at == count => count,
+            _ => count.div_ceil(2),
+        };
+        let mut best = (wanted, separator(wanted));
+        for apart in 0..=count / APART_PARTS {
+            for left in [wanted + apart, wanted.saturating_sub(apart)] {
+                if !(1..=count).contains(&left) {
+                    continue;
+                }
+                let other = separator(left);
+                if self.directory.suits(&other) {
+                    return Ok((left, other));
+                }
+                if (1..count).contains(&at) && other.needed() < best.1.needed() {
+                    best = (left, other);
+                }
+            }
+        }
+        Ok(best)
     }
 
     /// Splits the full leaf in `frame`, and inserts a record at place `at`.
@@ -129,25 +189,11 @@ impl<F: Flash> Leaves<'_, F> {
         &mut self,
         frame: usize,
         rank: usize,
+        (left, separator): (usize, Separator),
         at: usize,
         (key, value): (&[u8], &[u8]),
     ) -> Result<(), Fault<F::Error>> {
-        let page = self.page_at(rank)?;
-        let node = self.node(frame, page)?;
-        let count = node.count();
-        // Records of the lower half. If keys rise or fall, the new one is alone in its half.
-        let left = match at {
-            0 => 1,
-            at if at == count => count,
-            _ => count.div_ceil(2),
-        };
-        let mut separator = [0; KEY_MAX];
-        let separator = &mut separator[..key.len()];
-        separator.copy_from_slice(match left {
-            left if left < at => node.key(left),
-            left if left == at => key,
-            left => node.key(left - 1),
-        });
+        let count = self.node(frame, self.page_at(rank)?)?.count();
         let goes_left = at < left;
         self.change_leaf(frame, |form, page| {
             let (kept, at) = if goes_left { (0..left - 1, at) } else { (left..count, at - left) };
@@ -156,13 +202,18 @@ impl<F: Flash> Leaves<'_, F> {
                 node.insert(at, key, value);
             }
         });
-        let (mut low, mut high) = ([0; KEY_MAX], [0; KEY_MAX]);
-        let (low, high) = copied(self.range(rank), &mut low, &mut high);
-        let fences = if goes_left { (low, Some(&*separator)) } else { (&*separator, high) };
-        self.write_leaf(frame, self.state.records() + 1, (fences, None), |directory, page| {
+        let mut range = self.range(rank);
+        if goes_left {
+            range.high = Some(separator);
+        } else {
+            range.low = separator;
+        }
+        let records = self.state.records() + 1;
+        self.write_leaf(frame, records, (range.fences(), None), |directory, page| {
             let before = directory.page(rank);
             let upper = if goes_left { before } else { Some(page) };
-            directory.insert(rank + 1, separator, upper);
+            let is_inserted = directory.insert(rank + 1, &separator, upper);
+            debug_assert!(is_inserted, "a leaf is split only if the directory has room for two");
             if goes_left {
                 directory.set_page(rank, Some(page));
             }

@@ -22,7 +22,8 @@ impl<F: Flash> Leaves<'_, F> {
             if !self.log.blocks.is_valid(page) {
                 violated("it owns keys but is not counted as valid");
             }
-            let (low, high) = self.range(rank);
+            let range = self.range(rank);
+            let (low, high) = range.fences();
             if high.is_some_and(|high| high <= low) {
                 violated("separators are out of order");
             }

@@ -4,12 +4,15 @@
 //! stored directory are older than all of them, and own what is left. Where the checkpoint is
 //! missing or damaged, the mount reads the pages of all blocks.
 //!
-//! After the directory a checkpoint stores the blocks that may hold a torn page, and where the
-//! session page that lists them is, since a mount from the checkpoint sees no older session page.
+//! A checkpoint stores the directory as it is in RAM: first which bytes of the separators the
+//! entries have, and a separator with whose first bytes all begin; then the entries. After these it
+//! stores the blocks that may hold a torn page, and where the session page that lists them is,
+//! since a mount from the checkpoint sees no older session page.
 //! No checkpoint is written before the newest leaf of the mount was written again.
 
-use super::directory::{Directory, Painted};
+use super::directory::Directory;
 use super::leaves::{KEY_MAX, Leaves};
+use super::separator::{Separator, Window};
 use super::suspects::{BYTES_MAX, Suspects};
 use crate::bytes::u32_at;
 use crate::error::Fault;
@@ -19,6 +22,9 @@ use crate::log::checkpoint::{Checkpoint, Stream, Summary, read_owned};
 
 /// Bytes of the longest entry of a directory.
 const ENTRY_MAX: usize = KEY_MAX + size_of::<PageNumber>();
+
+/// Bytes that say which bytes of the separators are stored: where these end, plus 1, and begin.
+pub(super) const STORED_BEFORE: usize = 2;
 
 /// The most bytes that a checkpoint stores besides the directory.
 pub(super) const STORED_BESIDE_MAX: usize = PAGE_BYTES + BYTES_MAX;
@@ -52,14 +58,17 @@ impl Stream for Stored<'_, '_> {
     const HAS_FIXED_SIZE: bool = false;
 
     fn bytes(&self) -> usize {
-        self.directory.entries().len() + self.beside_bytes
+        STORED_BEFORE + self.directory.stored().len() + self.beside_bytes
     }
 
     fn fill(&self, from: usize, out: &mut [u8]) {
         out.fill(0xFF);
-        let (entries, beside) = (self.directory.entries(), &self.beside[..self.beside_bytes]);
+        let (window, stored) = (self.directory.window(), self.directory.stored());
+        // A format without a window has a zero here.
+        let before: [u8; STORED_BEFORE] = [window.end() as u8 + 1, window.from() as u8];
+        let beside = (STORED_BEFORE + stored.len(), &self.beside[..self.beside_bytes]);
         let mut filled = 0;
-        for (begin, bytes) in [(0, entries), (entries.len(), beside)] {
+        for (begin, bytes) in [(0, &before[..]), (STORED_BEFORE, stored), beside] {
             let left = bytes.get((from + filled).saturating_sub(begin)..).unwrap_or_default();
             let taken = left.len().min(out.len() - filled);
             out[filled..filled + taken].copy_from_slice(&left[..taken]);
@@ -172,38 +181,57 @@ impl<'b, F: Flash> Leaves<'b, F> {
         found: &Checkpoint,
         has_session: bool,
     ) -> Result<bool, Fault<F::Error>> {
-        let (entry_bytes, pages) = (self.directory.entry_bytes(), self.log.geometry().pages());
+        let mut reader = Reader::new(self.directory.window());
         let mut ranges = found.summary.nodes;
-        let (mut entry, mut filled) = ([0; ENTRY_MAX], 0);
-        let mut before: Option<[u8; ENTRY_MAX]> = None;
         let (mut beside, mut beside_bytes) = ([0xFF; STORED_BESIDE_MAX], 0);
         let mut place = found.place();
         for part in 0..found.parts() {
             let stored = read_owned::<F, Stored<'_, '_>>(&mut self.log, found, &mut place, part)?;
             let Some(stored) = stored else { return Ok(false) };
-            let mut bytes = &self.log.frames.bytes(0)[stored];
-            while ranges > 0 && !bytes.is_empty() {
-                let taken = bytes.len().min(entry_bytes - filled);
-                entry[filled..filled + taken].copy_from_slice(&bytes[..taken]);
-                (bytes, filled) = (&bytes[taken..], filled + taken);
-                if filled < entry_bytes {
+            let mut at = stored.start;
+            while ranges > 0 && at < stored.end {
+                let bytes = &self.log.frames.bytes(0)[at..stored.end];
+                let (taken, is_whole) = reader.take(bytes);
+                at += taken;
+                if !is_whole {
                     continue;
                 }
-                (filled, ranges) = (0, ranges - 1);
-                if let Some(before) = before.replace(entry) {
-                    match self.directory.paint_entry(&before, Some(&entry), pages) {
-                        Painted::Full => return Ok(false),
-                        painted => self.lost.note_apart(painted == Painted::Apart),
-                    }
+                let range = match reader.read() {
+                    Read::Window => continue,
+                    Read::Range(range) => range,
+                    Read::Unknown => return Ok(false),
+                };
+                ranges -= 1;
+                if let Some(before) = reader.before.replace(range)
+                    && !self.paint_stored(before, Some(&range.0))
+                {
+                    return Ok(false);
                 }
             }
+            let bytes = &self.log.frames.bytes(0)[at..stored.end];
             let taken = bytes.len().min(STORED_BESIDE_MAX - beside_bytes);
             beside[beside_bytes..beside_bytes + taken].copy_from_slice(&bytes[..taken]);
             beside_bytes += taken;
         }
-        let Some(last) = before.filter(|_| ranges == 0) else { return Ok(false) };
-        let painted = self.directory.paint_entry(&last, None, pages);
-        Ok(self.take_painted(painted) && (has_session || self.take_beside(&beside)))
+        let Some(last) = reader.before.filter(|_| ranges == 0) else { return Ok(false) };
+        Ok(self.paint_stored(last, None) && (has_session || self.take_beside(&beside)))
+    }
+
+    /// Gives the page of a range that was stored whatever of the range has no owner.
+    ///
+    /// The range ends where the `next` one begins. Returns `false` if there is no room, or if this
+    /// is no range of this chip.
+    fn paint_stored(&mut self, (low, page): StoredRange, next: Option<&Separator>) -> bool {
+        let high = next.map(|next| &**next);
+        if page == u32::MAX {
+            // That range was lost before.
+            return true;
+        }
+        if page >= self.log.geometry().pages() || high.is_some_and(|high| high <= &*low) {
+            return false;
+        }
+        let painted = self.directory.paint((&low, high), PageNumber(page));
+        self.take_painted(painted)
     }
 
     /// Takes the suspects that a checkpoint stores, and the page that lists them.
@@ -214,4 +242,66 @@ impl<'b, F: Flash> Leaves<'b, F> {
         self.torn.take_suspects(suspects, PageNumber(page));
         self.torn.session().is_none_or(|page| page.0 < geometry.pages())
     }
+}
+
+/// The separator of a range, and the number of its page or that for "no page".
+type StoredRange = (Separator, u32);
+
+/// Reads the ranges of a stored directory, of which each may be in two pages.
+struct Reader {
+    /// `None` as long as nothing was read that says so.
+    window: Option<Window>,
+    /// The window of a directory without separators.
+    empty: Window,
+    first: [u8; KEY_MAX],
+    entry: [u8; ENTRY_MAX],
+    filled: usize,
+    /// The last range that was read.
+    before: Option<StoredRange>,
+}
+
+impl Reader {
+    const fn new(empty: Window) -> Self {
+        let (first, entry) = ([0; KEY_MAX], [0; ENTRY_MAX]);
+        Self { window: None, empty, first, entry, filled: 0, before: None }
+    }
+
+    /// Takes the next bytes. Returns how many it took, and whether they are enough to read them.
+    fn take(&mut self, bytes: &[u8]) -> (usize, bool) {
+        let needed = match self.window {
+            None => STORED_BEFORE + self.empty.key_bytes(),
+            Some(window) => window.entry_bytes(),
+        };
+        let taken = bytes.len().min(needed - self.filled);
+        self.entry[self.filled..self.filled + taken].copy_from_slice(&bytes[..taken]);
+        self.filled += taken;
+        (taken, self.filled == needed)
+    }
+
+    /// Reads the bytes that were taken.
+    fn read(&mut self) -> Read {
+        self.filled = 0;
+        let Some(window) = self.window else {
+            let [end, from, first @ ..] = &self.entry;
+            self.window = end.checked_sub(1).and_then(|end| self.empty.at(*from, end));
+            let key_bytes = self.empty.key_bytes();
+            self.first[..key_bytes].copy_from_slice(&first[..key_bytes]);
+            return if self.window.is_some() { Read::Window } else { Read::Unknown };
+        };
+        let low = match self.before {
+            None => Separator::lowest(window.key_bytes()),
+            Some(_) => window.separator_in(&self.first, &self.entry),
+        };
+        Read::Range((low, window.page_in(&self.entry)))
+    }
+}
+
+/// What the bytes of a stored directory say.
+enum Read {
+    /// How the ranges that follow are stored.
+    Window,
+    /// A range.
+    Range(StoredRange),
+    /// No directory is stored so.
+    Unknown,
 }

@@ -5,6 +5,7 @@
 
 use super::leaf::Fences;
 use super::lost::Lost;
+use super::separator::Separator;
 use super::state::State;
 use super::torn::Torn;
 use super::trail::Trail;
@@ -85,8 +86,11 @@ impl<'b, F: Flash> Leaves<'b, F> {
     }
 
     /// The most leaves: those that the chip and the directory have room for.
+    ///
+    /// A separator that does not fit the window of the others leaves room for fewer.
     pub(super) fn limit_pages(&self) -> u32 {
-        self.budget().limit_pages.min(self.directory.capacity() as u32 - options::MOUNTED)
+        let held = (self.directory.capacity() as u32).saturating_sub(options::MOUNTED);
+        self.budget().limit_pages.min(held)
     }
 
     /// Whether the caller allows fewer leaves than the chip.
@@ -145,9 +149,9 @@ impl<'b, F: Flash> Leaves<'b, F> {
         node.ok_or(Fault::Corrupt { page, reason: Damage::NodeTooFull })
     }
 
-    /// The fences of the range at `rank`.
-    pub(super) fn range(&self, rank: usize) -> (&[u8], Option<&[u8]>) {
-        (self.directory.separator(rank), self.directory.end(rank))
+    /// The separators around the range at `rank`.
+    pub(super) fn range(&self, rank: usize) -> Range {
+        Range { low: self.directory.separator(rank), high: self.directory.end(rank) }
     }
 
     /// Loads the leaf at `rank`.
@@ -160,7 +164,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
     ) -> Result<(usize, core::ops::Range<usize>), Fault<F::Error>> {
         let page = self.page_at(rank)?;
         let frame = self.load(page, frame)?;
-        Ok((frame, Form::owned(&self.node(frame, page)?, self.range(rank))))
+        Ok((frame, Form::owned(&self.node(frame, page)?, self.range(rank).fences())))
     }
 
     /// Programs the page in `frame`, into the block that a checkpoint requires next.
@@ -241,11 +245,10 @@ impl<'b, F: Flash> Leaves<'b, F> {
         rank: usize,
         records: u32,
     ) -> Result<(), Fault<F::Error>> {
-        let (mut low, mut high) = ([0; KEY_MAX], [0; KEY_MAX]);
-        let fences = copied(self.range(rank), &mut low, &mut high);
+        let range = self.range(rank);
         // A mount that does not see the newest leaf takes its range from the copy.
         let told = self.torn.newest_leaf().is_none().then_some(rank);
-        self.write_leaf(frame, records, (fences, told), |directory, page| {
+        self.write_leaf(frame, records, (range.fences(), told), |directory, page| {
             let before = directory.page(rank);
             directory.set_page(rank, Some(page));
             [before, None]
@@ -301,20 +304,17 @@ impl<'b, F: Flash> Leaves<'b, F> {
 /// Bytes of the longest key.
 pub(super) const KEY_MAX: usize = crate::engine::KEY_BYTES_MAX;
 
-/// Copies fences, so that the directory can change.
-pub(super) fn copied<'c>(
-    (low, high): (&[u8], Option<&[u8]>),
-    low_copy: &'c mut [u8; KEY_MAX],
-    high_copy: &'c mut [u8; KEY_MAX],
-) -> (&'c [u8], Option<&'c [u8]>) {
-    let low_copy = &mut low_copy[..low.len()];
-    low_copy.copy_from_slice(low);
-    let high = high.map(|high| {
-        let high_copy = &mut high_copy[..high.len()];
-        high_copy.copy_from_slice(high);
-        &*high_copy
-    });
-    (low_copy, high)
+/// A range of keys, by its separators.
+pub(super) struct Range {
+    pub low: Separator,
+    pub high: Option<Separator>,
+}
+
+impl Range {
+    /// The range as fences.
+    pub fn fences(&self) -> Fences<'_> {
+        (&self.low, self.high.as_deref())
+    }
 }
 
 /// What is wrong with a page that cannot be read.

@@ -5,7 +5,7 @@
 //! are more leaves than such records need. So keys that come at one end and go at the other fill no
 //! chip with leaves that are almost empty.
 
-use super::leaves::{KEY_MAX, Leaves, copied};
+use super::leaves::{Leaves, Range};
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 
@@ -121,7 +121,7 @@ impl<F: Flash> Leaves<'_, F> {
         self.log.frames.forget(second);
         for (rank, frame) in [(lower, first), (lower + 1, second)] {
             let page = self.page_at(rank)?;
-            let owned = super::Form::owned(&self.node(frame, page)?, self.range(rank));
+            let owned = super::Form::owned(&self.node(frame, page)?, self.range(rank).fences());
             form.keep(self.log.frames.bytes_mut(frame), owned);
         }
         let page = self.page_at(lower)?;
@@ -131,15 +131,9 @@ impl<F: Flash> Leaves<'_, F> {
         };
         to.append(&from);
         self.log.frames.release(second);
-        let (mut low, mut high) = ([0; KEY_MAX], [0; KEY_MAX]);
-        let (low, _) = copied(self.range(lower), &mut low, &mut high);
-        let mut end = [0; KEY_MAX];
-        let end = self.directory.end(lower + 1).map(|key| {
-            let end = &mut end[..key.len()];
-            end.copy_from_slice(key);
-            &*end
-        });
-        self.write_leaf(first, records, ((low, end), None), |directory, page| {
+        let low = self.directory.separator(lower);
+        let range = Range { low, high: self.directory.end(lower + 1) };
+        self.write_leaf(first, records, (range.fences(), None), |directory, page| {
             let before = [directory.page(lower), directory.page(lower + 1)];
             directory.remove(lower + 1);
             directory.set_page(lower, Some(page));

@@ -40,6 +40,7 @@ mod owner;
 mod plan;
 mod replay;
 mod scan;
+mod separator;
 mod settle;
 mod state;
 mod suspects;

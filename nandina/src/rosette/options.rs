@@ -2,7 +2,7 @@
 //!
 //! Nothing is read or written here.
 
-use super::checkpoint::{STORED_BESIDE_MAX, Stored};
+use super::checkpoint::{STORED_BEFORE, STORED_BESIDE_MAX, Stored};
 use super::directory::Directory;
 use super::leaf::Form;
 use super::order::Order;
@@ -156,7 +156,7 @@ fn checkpoints_unfit(
 /// Pages of a checkpoint of this many leaves, or `None` without room for one.
 fn parts_for(geometry: &Geometry, options: &Options, block_pages: u32, leaves: u32) -> Option<u32> {
     let bytes = Directory::ram_needed(options.key_bytes, geometry.pages(), leaves);
-    let bytes = bytes + STORED_BESIDE_MAX;
+    let bytes = bytes + STORED_BEFORE + STORED_BESIDE_MAX;
     checkpoint::parts::<Stored<'_, '_>>(geometry, &layout_of(geometry), block_pages, bytes)
 }
 
@@ -172,7 +172,17 @@ pub(super) fn parts_max(geometry: &Geometry, options: &Options, block_pages: u32
         .unwrap_or_else(|| checkpoint::parts_most(geometry, &layout_of(geometry), block_pages))
 }
 
-/// The most leaves that there is RAM for.
+/// The most leaves that may be there: those with the shortest separators possible.
+pub(super) fn leaves_most(geometry: &Geometry, options: &Options) -> u32 {
+    let held = Directory::leaves_most(
+        options.key_bytes,
+        geometry.pages(),
+        sizes(geometry, options).directory_bytes,
+    );
+    held.saturating_sub(MOUNTED).min(limits::leaves_max(geometry, options.checkpoints.is_some()))
+}
+
+/// The leaves that there is RAM for whatever their keys.
 fn leaves_max(geometry: &Geometry, options: &Options) -> u32 {
     let most = limits::leaves_max(geometry, options.checkpoints.is_some());
     options.leaves.map_or(most, |leaves| leaves.min(most)).max(1)

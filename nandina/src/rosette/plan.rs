@@ -42,7 +42,8 @@ pub(super) fn planned(
     let valid_pages = leaves_for(records.saturating_add(1), form.capacity());
     let fits = valid_pages <= limit_pages;
     // Records that do not fit may be inserted all the same, up to the limit.
-    let leaves = u64::from(valid_pages.min(limit_pages));
+    let most = budget.limit_pages.min(options::leaves_most(geometry, options));
+    let leaves = u64::from(valid_pages.min(most));
     let bounds = WorstChange {
         extent,
         budget,

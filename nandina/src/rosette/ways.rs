@@ -24,7 +24,7 @@ pub struct Led<'d> {
     pub newest: (PageNumber, u64),
     /// The newest leaf, unless it is older than the checkpoint.
     pub newest_leaf: Option<PageNumber>,
-    /// The entries of the directory: for each range its lowest key and its page.
+    /// The directory: a separator, and for each range bytes of its lowest key, and its page.
     pub directory: &'d [u8],
     /// The records in the index.
     pub records: u32,
@@ -53,10 +53,11 @@ impl<F: Flash> Leaves<'_, F> {
             },
         };
         self.state.doubt();
+        self.directory.narrow();
         Ok(is_found.then(|| Led {
             newest: self.torn.newest(),
             newest_leaf: self.torn.newest_leaf(),
-            directory: self.directory.entries(),
+            directory: self.directory.stored(),
             records: self.state.records(),
             valid_pages: self.log.blocks.valid_pages(),
             suspects: self.torn.suspects().all().len(),

@@ -6,4 +6,5 @@ mod damage;
 mod lives;
 #[path = "../random/mod.rs"]
 mod random;
+mod room;
 mod ways;
