@@ -5,11 +5,12 @@
 
 use super::leaf::Form;
 use super::leaves::Leaves;
-use super::separator::Separator;
+use super::separator::{Separator, needed_between};
 use super::{limits, options};
 use crate::engine::{Inserted, Removed};
 use crate::error::Fault;
 use crate::flash::Flash;
+use crate::node::Node;
 
 /// For a short separator a split may be a part of the records off: one in this many.
 const APART_PARTS: usize = 7;
@@ -53,16 +54,17 @@ impl<F: Flash> Leaves<'_, F> {
                     return Ok(Inserted::New);
                 }
                 Look::Split(at) => {
-                    let halves = self.halves(frame, rank, at, key)?;
                     // Two neighbours that fit in one leaf are merged before a leaf is added.
-                    if !searched && (self.is_thin() || !self.has_room(&halves.1)) {
-                        searched = true;
-                        self.merge_thin()?;
-                        continue;
+                    let merges = !searched && self.is_thin();
+                    if !merges && self.split(frame, rank, at, (key, value))? {
+                        return Ok(Inserted::New);
                     }
-                    self.admit_leaf(&halves.1)?;
-                    self.split(frame, rank, halves, at, (key, value))?;
-                    return Ok(Inserted::New);
+                    if searched {
+                        let leaves = self.directory.len() as u32;
+                        return Err(self.log.no_room(self.limit_pages().min(leaves)));
+                    }
+                    searched = true;
+                    self.merge_thin()?;
                 }
             }
         }
@@ -121,79 +123,66 @@ impl<F: Flash> Leaves<'_, F> {
                 > limits::dense(self.state.records().saturating_add(1), self.form().capacity())
     }
 
-    /// Whether the directory has room for one more leaf with this separator.
-    fn has_room(&mut self, separator: &Separator) -> bool {
+    /// Whether there can be one more leaf, with this separator.
+    fn admits(&mut self, separator: &Separator) -> bool {
         let more = 1 + options::MOUNTED as usize;
-        self.directory.has_room(separator, more) || {
-            covered!("a directory without room stores fewer bytes of its separators");
-            self.directory.narrow();
-            self.directory.has_room(separator, more)
-        }
+        (self.directory.len() as u32) < self.budget().limit_pages
+            && (self.directory.has_room(separator, more) || {
+                covered!("a directory without room stores fewer bytes of its separators");
+                self.directory.narrow();
+                self.directory.has_room(separator, more)
+            })
     }
 
-    /// Checks that there can be one more leaf. Called before anything is written.
-    fn admit_leaf(&mut self, separator: &Separator) -> Result<(), Fault<F::Error>> {
-        let leaves = self.directory.len() as u32;
-        if leaves < self.budget().limit_pages && self.has_room(separator) {
-            return Ok(());
-        }
-        Err(self.log.no_room(self.limit_pages().min(leaves)))
-    }
-
-    /// Chooses where the full leaf in `frame` is split for `key`, at place `at`.
+    /// Chooses how many records the lower half has if `node` is split for `key` at place `at`.
     ///
-    /// Returns the records of the lower half, and the separator. If keys rise or fall, the new one
-    /// is alone in its half; otherwise the halves are alike. If that lets the separator fit the
-    /// window of the directory, up to a seventh of the records is in the other half.
-    fn halves(
-        &self,
-        frame: usize,
-        rank: usize,
-        at: usize,
-        key: &[u8],
-    ) -> Result<(usize, Separator), Fault<F::Error>> {
-        let node = self.node(frame, self.page_at(rank)?)?;
+    /// If keys rise or fall, the new one is alone in its half; otherwise the halves are alike. If
+    /// that lets the separator fit the window of the directory, up to a seventh of the records is
+    /// in the other half.
+    fn left_count(&self, node: &Node<'_>, at: usize, key: &[u8]) -> usize {
         let count = node.count();
-        // The records with the new one among them.
-        let key_at = |place: usize| match place {
-            place if place < at => node.key(place),
-            place if place == at => key,
-            place => node.key(place - 1),
-        };
-        let separator = |left: usize| Separator::between(key_at(left - 1), key_at(left));
         let wanted = match at {
             0 => 1,
             at if at == count => count,
             _ => count.div_ceil(2),
         };
-        let mut best = (wanted, separator(wanted));
+        let (mut best, mut fewest) = (wanted, usize::MAX);
         for apart in 0..=count / APART_PARTS {
             for left in [wanted + apart, wanted.saturating_sub(apart)] {
                 if !(1..=count).contains(&left) {
                     continue;
                 }
-                let other = separator(left);
-                if self.directory.suits(&other) {
-                    return Ok((left, other));
+                let (below, high) = around(node, left, at, key);
+                let needed = needed_between(below, high);
+                if self.directory.suits(high, needed) {
+                    return left;
                 }
-                if (1..count).contains(&at) && other.needed() < best.1.needed() {
-                    best = (left, other);
+                if (1..count).contains(&at) && needed < fewest {
+                    (best, fewest) = (left, needed);
                 }
             }
         }
-        Ok(best)
+        best
     }
 
     /// Splits the full leaf in `frame`, and inserts a record at place `at`.
+    ///
+    /// Returns `false`, and writes nothing, if there can be no more leaves.
     fn split(
         &mut self,
         frame: usize,
         rank: usize,
-        (left, separator): (usize, Separator),
         at: usize,
         (key, value): (&[u8], &[u8]),
-    ) -> Result<(), Fault<F::Error>> {
-        let count = self.node(frame, self.page_at(rank)?)?.count();
+    ) -> Result<bool, Fault<F::Error>> {
+        let page = self.page_at(rank)?;
+        let node = self.node(frame, page)?;
+        let (count, left) = (node.count(), self.left_count(&node, at, key));
+        let (below, high) = around(&node, left, at, key);
+        let separator = Separator::between(below, high);
+        if !self.admits(&separator) {
+            return Ok(false);
+        }
         let goes_left = at < left;
         self.change_leaf(frame, |form, page| {
             let (kept, at) = if goes_left { (0..left - 1, at) } else { (left..count, at - left) };
@@ -202,14 +191,16 @@ impl<F: Flash> Leaves<'_, F> {
                 node.insert(at, key, value);
             }
         });
-        let mut range = self.range(rank);
-        if goes_left {
-            range.high = Some(separator);
-        } else {
-            range.low = separator;
-        }
-        let records = self.state.records() + 1;
-        self.write_leaf(frame, records, (range.fences(), None), |directory, page| {
+        // The other end of the half that is written.
+        let end = match goes_left {
+            true => Some(self.directory.separator(rank)),
+            false => self.directory.end(rank),
+        };
+        let fences = match (goes_left, &end) {
+            (true, Some(low)) => (&**low, Some(&*separator)),
+            (_, high) => (&*separator, high.as_deref()),
+        };
+        self.write_leaf(frame, self.state.records() + 1, (fences, None), |directory, page| {
             let before = directory.page(rank);
             let upper = if goes_left { before } else { Some(page) };
             let is_inserted = directory.insert(rank + 1, &separator, upper);
@@ -218,7 +209,8 @@ impl<F: Flash> Leaves<'_, F> {
                 directory.set_page(rank, Some(page));
             }
             [None, None]
-        })
+        })?;
+        Ok(true)
     }
 
     /// Removes the record of `key`.
@@ -241,4 +233,16 @@ impl<F: Flash> Leaves<'_, F> {
         }
         Ok(Removed::Found)
     }
+}
+
+/// The last key of the lower half and the first of the upper one, if the lower half has `left`.
+///
+/// `key` is inserted at place `at`.
+fn around<'k>(node: &Node<'k>, left: usize, at: usize, key: &'k [u8]) -> (&'k [u8], &'k [u8]) {
+    let key_at = |place: usize| match place {
+        place if place < at => node.key(place),
+        place if place == at => key,
+        place => node.key(place - 1),
+    };
+    (key_at(left - 1), key_at(left))
 }

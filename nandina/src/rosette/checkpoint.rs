@@ -11,7 +11,7 @@
 //! No checkpoint is written before the newest leaf of the mount was written again.
 
 use super::directory::Directory;
-use super::leaves::{KEY_MAX, Leaves};
+use super::leaves::Leaves;
 use super::separator::{Separator, Window};
 use super::suspects::{BYTES_MAX, Suspects};
 use crate::bytes::u32_at;
@@ -19,9 +19,6 @@ use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::gc::PageOwner;
 use crate::log::checkpoint::{Checkpoint, Stream, Summary, read_owned};
-
-/// Bytes of the longest entry of a directory.
-const ENTRY_MAX: usize = KEY_MAX + size_of::<PageNumber>();
 
 /// Bytes that say which bytes of the separators are stored: where these end, plus 1, and begin.
 pub(super) const STORED_BEFORE: usize = 2;
@@ -190,30 +187,28 @@ impl<'b, F: Flash> Leaves<'b, F> {
             let Some(stored) = stored else { return Ok(false) };
             let mut at = stored.start;
             while ranges > 0 && at < stored.end {
-                let bytes = &self.log.frames.bytes(0)[at..stored.end];
-                let (taken, is_whole) = reader.take(bytes);
-                at += taken;
-                if !is_whole {
-                    continue;
-                }
-                let range = match reader.read() {
-                    Read::Window => continue,
-                    Read::Range(range) => range,
+                match reader.read(self.log.frames.bytes(0)[at]) {
+                    Read::Part => {}
                     Read::Unknown => return Ok(false),
-                };
-                ranges -= 1;
-                if let Some(before) = reader.before.replace(range)
-                    && !self.paint_stored(before, Some(&range.0))
-                {
-                    return Ok(false);
+                    Read::Range => {
+                        ranges -= 1;
+                        let before = reader.before.as_ref();
+                        if before
+                            .is_some_and(|before| !self.paint_stored(before, Some(&reader.low)))
+                        {
+                            return Ok(false);
+                        }
+                        reader.go_on();
+                    }
                 }
+                at += 1;
             }
             let bytes = &self.log.frames.bytes(0)[at..stored.end];
             let taken = bytes.len().min(STORED_BESIDE_MAX - beside_bytes);
             beside[beside_bytes..beside_bytes + taken].copy_from_slice(&bytes[..taken]);
             beside_bytes += taken;
         }
-        let Some(last) = reader.before.filter(|_| ranges == 0) else { return Ok(false) };
+        let Some(last) = reader.before.as_ref().filter(|_| ranges == 0) else { return Ok(false) };
         Ok(self.paint_stored(last, None) && (has_session || self.take_beside(&beside)))
     }
 
@@ -221,16 +216,16 @@ impl<'b, F: Flash> Leaves<'b, F> {
     ///
     /// The range ends where the `next` one begins. Returns `false` if there is no room, or if this
     /// is no range of this chip.
-    fn paint_stored(&mut self, (low, page): StoredRange, next: Option<&Separator>) -> bool {
-        let high = next.map(|next| &**next);
+    fn paint_stored(&mut self, (low, page): &StoredRange, next: Option<&Separator>) -> bool {
+        let (low, page, high) = (&**low, *page, next.map(|next| &**next));
         if page == u32::MAX {
             // That range was lost before.
             return true;
         }
-        if page >= self.log.geometry().pages() || high.is_some_and(|high| high <= &*low) {
+        if page >= self.log.geometry().pages() || high.is_some_and(|high| high <= low) {
             return false;
         }
-        let painted = self.directory.paint((&low, high), PageNumber(page));
+        let painted = self.directory.paint((low, high), PageNumber(page));
         self.take_painted(painted)
     }
 
@@ -247,61 +242,75 @@ impl<'b, F: Flash> Leaves<'b, F> {
 /// The separator of a range, and the number of its page or that for "no page".
 type StoredRange = (Separator, u32);
 
-/// Reads the ranges of a stored directory, of which each may be in two pages.
+/// Reads the ranges of a stored directory, byte by byte: each may be in two pages.
 struct Reader {
     /// `None` as long as nothing was read that says so.
     window: Option<Window>,
     /// The window of a directory without separators.
     empty: Window,
-    first: [u8; KEY_MAX],
-    entry: [u8; ENTRY_MAX],
+    /// The last separator that was read. Its first bytes are those of all separators.
+    low: Separator,
+    /// The numbers beside it: those of the window, or of the page.
+    beside: [u8; size_of::<PageNumber>()],
+    /// Bytes read of the range, or of what comes before the ranges.
     filled: usize,
-    /// The last range that was read.
+    /// The range before the one that is being read.
     before: Option<StoredRange>,
 }
 
-impl Reader {
-    const fn new(empty: Window) -> Self {
-        let (first, entry) = ([0; KEY_MAX], [0; ENTRY_MAX]);
-        Self { window: None, empty, first, entry, filled: 0, before: None }
-    }
-
-    /// Takes the next bytes. Returns how many it took, and whether they are enough to read them.
-    fn take(&mut self, bytes: &[u8]) -> (usize, bool) {
-        let needed = match self.window {
-            None => STORED_BEFORE + self.empty.key_bytes(),
-            Some(window) => window.entry_bytes(),
-        };
-        let taken = bytes.len().min(needed - self.filled);
-        self.entry[self.filled..self.filled + taken].copy_from_slice(&bytes[..taken]);
-        self.filled += taken;
-        (taken, self.filled == needed)
-    }
-
-    /// Reads the bytes that were taken.
-    fn read(&mut self) -> Read {
-        self.filled = 0;
-        let Some(window) = self.window else {
-            let [end, from, first @ ..] = &self.entry;
-            self.window = end.checked_sub(1).and_then(|end| self.empty.at(*from, end));
-            let key_bytes = self.empty.key_bytes();
-            self.first[..key_bytes].copy_from_slice(&first[..key_bytes]);
-            return if self.window.is_some() { Read::Window } else { Read::Unknown };
-        };
-        let low = match self.before {
-            None => Separator::lowest(window.key_bytes()),
-            Some(_) => window.separator_in(&self.first, &self.entry),
-        };
-        Read::Range((low, window.page_in(&self.entry)))
-    }
-}
-
-/// What the bytes of a stored directory say.
+/// What a byte of a stored directory completes.
 enum Read {
-    /// How the ranges that follow are stored.
-    Window,
+    /// Nothing yet, or how the ranges that follow are stored.
+    Part,
     /// A range.
-    Range(StoredRange),
+    Range,
     /// No directory is stored so.
     Unknown,
+}
+
+impl Reader {
+    fn new(empty: Window) -> Self {
+        let low = Separator::lowest(empty.key_bytes());
+        Self { window: None, empty, low, beside: [0; 4], filled: 0, before: None }
+    }
+
+    /// Reads the next byte.
+    fn read(&mut self, byte: u8) -> Read {
+        let at = self.filled;
+        self.filled += 1;
+        let Some(window) = self.window else {
+            match at.checked_sub(STORED_BEFORE) {
+                None => self.beside[at] = byte,
+                Some(at) => self.low.bytes_mut()[at] = byte,
+            }
+            if self.filled == STORED_BEFORE + self.empty.key_bytes() {
+                self.filled = 0;
+                let [end, from, ..] = self.beside;
+                self.window = end.checked_sub(1).and_then(|end| self.empty.at(from, end));
+                let Some(window) = self.window else { return Read::Unknown };
+                self.low.bytes_mut()[window.from()..].fill(0);
+            }
+            return Read::Part;
+        };
+        match at.checked_sub(window.width()) {
+            None => self.low.bytes_mut()[window.from() + at] = byte,
+            Some(at) => self.beside[at] = byte,
+        }
+        if self.filled < window.entry_bytes() {
+            return Read::Part;
+        }
+        self.filled = 0;
+        Read::Range
+    }
+
+    /// Keeps the range that was read, as the one before the next.
+    fn go_on(&mut self) {
+        let Some(window) = self.window else { return };
+        let page = window.page_of(&self.beside[..window.entry_bytes() - window.width()]);
+        let low = match self.before {
+            None => Separator::lowest(window.key_bytes()),
+            Some(_) => self.low,
+        };
+        self.before = Some((low, page));
+    }
 }

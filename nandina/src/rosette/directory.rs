@@ -16,7 +16,7 @@
 
 use core::cmp::Ordering;
 
-use super::separator::{Separator, Window, shared};
+use super::separator::{Separator, Window, needed, shared};
 use crate::flash::PageNumber;
 
 /// Bytes of the number of a page on a chip with `pages` pages.
@@ -30,10 +30,12 @@ const fn page_bytes(pages: u32) -> usize {
 }
 
 /// The number of a separator in the sum over all: a hash (FNV-1a).
-fn number_of(separator: &[u8]) -> u32 {
-    separator
-        .iter()
-        .fold(0x811C_9DC5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+///
+/// Behind the bytes in `parts` it is zero.
+fn number_of(parts: [&[u8]; 2], key_bytes: usize) -> u32 {
+    let zeros = key_bytes - parts[0].len() - parts[1].len();
+    let bytes = parts.into_iter().flatten().copied().chain(core::iter::repeat_n(0, zeros));
+    bytes.fold(0x811C_9DC5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 /// The ranges of keys and their pages, in the caller's RAM.
@@ -176,31 +178,52 @@ impl<'b> Directory<'b> {
         };
         let (head, rest) = key.split_at(key.len().min(first.len()));
         let (middle, tail) = rest.split_at(rest.len().min(stored.len()));
-        first.cmp(head).then_with(|| stored.cmp(middle)).then_with(|| {
-            // The rest of the separator is zero.
-            match tail.iter().any(|&byte| byte != 0) {
-                true => Ordering::Less,
-                false => self.window.key_bytes().cmp(&key.len()),
-            }
-        })
+        let order = first.cmp(head).then_with(|| stored.cmp(middle));
+        order.then_with(|| self.order_of_rest(tail, key))
     }
 
     /// The rank of the range with `key`, which may be shorter than a key.
     pub fn find(&self, key: &[u8]) -> usize {
+        let (head, rest) = key.split_at(key.len().min(self.window.from()));
+        match self.first().cmp(head) {
+            Ordering::Less => return self.len - 1,
+            Ordering::Greater => return 0,
+            Ordering::Equal => {}
+        }
+        let (middle, tail) = rest.split_at(rest.len().min(self.window.width()));
+        // Whether a separator of these bytes, and zeros behind them, is not above the key.
+        let holds_equal = self.order_of_rest(tail, key) != Ordering::Greater;
         let (mut low, mut high) = (0, self.len);
         while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            match self.compare(middle, key) {
-                Ordering::Greater => high = middle,
-                _ => low = middle,
+            let rank = low + (high - low) / 2;
+            match self.entry(rank)[..self.window.width()].cmp(middle) {
+                Ordering::Greater => high = rank,
+                Ordering::Equal if !holds_equal => high = rank,
+                _ => low = rank,
             }
         }
         low
     }
 
+    /// How the zeros at the end of a separator compare with the `tail` of a key.
+    fn order_of_rest(&self, tail: &[u8], key: &[u8]) -> Ordering {
+        match tail.iter().any(|&byte| byte != 0) {
+            true => Ordering::Less,
+            false => self.window.key_bytes().cmp(&key.len()),
+        }
+    }
+
     /// Whether the range at `rank` begins below `key`.
     fn begins_below(&self, rank: usize, key: &[u8]) -> bool {
         self.compare(rank, key) == Ordering::Less
+    }
+
+    /// Whether the range at `rank`, which is not the first, begins above `key`, a whole key.
+    pub fn begins_above(&self, rank: usize, key: &[u8]) -> bool {
+        let (head, rest) = key.split_at(self.window.from());
+        let stored = &self.entry(rank)[..self.window.width()];
+        // No key is below the zeros at the end.
+        self.first().cmp(head).then_with(|| stored.cmp(&rest[..stored.len()])) == Ordering::Greater
     }
 
     /// Whether the range at `rank` ends below the end of another one.
@@ -221,22 +244,23 @@ impl<'b> Directory<'b> {
     }
 
     /// The window that also fits `separator`.
-    fn window_with(&self, separator: &Separator) -> Window {
+    fn window_with(&self, separator: &[u8]) -> Window {
         if self.len == 1 {
             // All of it is in front of the entries.
-            let needed = separator.needed() as u8;
+            let needed = needed(separator) as u8;
             return self.window.at(needed, needed).unwrap_or(self.window);
         }
         self.window.with(&self.ram[..self.window.key_bytes()], separator)
     }
 
-    /// Whether an entry with `separator` is as long as the others are.
-    pub fn suits(&self, separator: &Separator) -> bool {
-        self.len > 1 && self.window_with(separator) == self.window
+    /// Whether a separator of the first `needed` bytes of `key` makes no entry longer.
+    pub fn suits(&self, key: &[u8], needed: usize) -> bool {
+        let from = self.window.from();
+        self.len > 1 && needed <= self.window.end() && shared(self.first(), &key[..needed]) == from
     }
 
     /// Whether there is room for `more` ranges, of which one has this separator.
-    pub fn has_room(&self, separator: &Separator, more: usize) -> bool {
+    pub fn has_room(&self, separator: &[u8], more: usize) -> bool {
         let entry_bytes = self.window_with(separator).entry_bytes();
         self.window.key_bytes() + (self.len + more) * entry_bytes <= self.ram.len()
     }
@@ -247,11 +271,11 @@ impl<'b> Directory<'b> {
             return self.begin(self.page(0));
         }
         let first = self.separator(1);
-        let (mut from, mut end) = (first.len(), first.needed());
+        let (mut from, mut end) = (first.len(), needed(&first));
         for rank in 2..self.len {
             let separator = self.separator(rank);
             from = from.min(shared(&first, &separator));
-            end = end.max(separator.needed());
+            end = end.max(needed(&separator));
         }
         // One separator is stored in front of the entries.
         from = from.min(end);
@@ -294,7 +318,7 @@ impl<'b> Directory<'b> {
     /// Divides the range before `rank` at `separator`: `page` owns the upper part.
     ///
     /// Returns `false`, and changes nothing, if there is no room.
-    pub fn insert(&mut self, rank: usize, separator: &Separator, page: Option<PageNumber>) -> bool {
+    pub fn insert(&mut self, rank: usize, separator: &[u8], page: Option<PageNumber>) -> bool {
         if !self.has_room(separator, 1) {
             return false;
         }
@@ -312,14 +336,16 @@ impl<'b> Directory<'b> {
         self.ram.copy_within(at..end, at + window.entry_bytes());
         self.ram[at..at + window.width()].copy_from_slice(&separator[window.from()..window.end()]);
         self.len += 1;
-        self.sum = self.sum.wrapping_add(number_of(separator));
+        self.sum = self.sum.wrapping_add(number_of([separator, &[]], separator.len()));
         self.set_page(rank, page);
         true
     }
 
     /// Removes the range at `rank`: the one before it takes its keys.
     pub fn remove(&mut self, rank: usize) {
-        self.sum = self.sum.wrapping_sub(number_of(&self.separator(rank)));
+        let stored = &self.entry(rank)[..self.window.width()];
+        let number = number_of([self.first(), stored], self.window.key_bytes());
+        self.sum = self.sum.wrapping_sub(number);
         let (at, end) = (self.at(rank), self.at(self.len));
         self.ram.copy_within(at + self.window.entry_bytes()..end, at);
         self.len -= 1;
@@ -331,16 +357,14 @@ impl<'b> Directory<'b> {
     pub fn cover(&mut self, (low, high): (&[u8], Option<&[u8]>), page: PageNumber) -> bool {
         if let Some(high) = high {
             let rank = self.find(high);
-            if self.begins_below(rank, high)
-                && !self.insert(rank + 1, &Separator::of(high), self.page(rank))
-            {
+            if self.begins_below(rank, high) && !self.insert(rank + 1, high, self.page(rank)) {
                 return false;
             }
         }
         let mut rank = self.find(low);
         if self.begins_below(rank, low) {
             rank += 1;
-            if !self.insert(rank, &Separator::of(low), None) {
+            if !self.insert(rank, low, None) {
                 return false;
             }
         }
@@ -370,14 +394,14 @@ impl<'b> Directory<'b> {
             }
             let begins_below = self.begins_below(rank, low);
             if let Some(high) = high
-                && (rank + 1 == self.len || self.compare(rank + 1, high) == Ordering::Greater)
-                && !self.insert(rank + 1, &Separator::of(high), None)
+                && (rank + 1 == self.len || self.begins_above(rank + 1, high))
+                && !self.insert(rank + 1, high, None)
             {
                 return Painted::Full;
             }
             if begins_below {
                 rank += 1;
-                if !self.insert(rank, &Separator::of(low), None) {
+                if !self.insert(rank, low, None) {
                     return Painted::Full;
                 }
             }
@@ -450,13 +474,12 @@ mod tests {
             let mut directory = Directory::new(&mut ram, 1, 99);
             directory.set_page(0, Some(PageNumber(1)));
             for (at, page) in [(10, 2), (20, 3), (30, 4)] {
-                let separator = Separator::of(&[at]);
-                assert!(directory.insert(directory.len(), &separator, Some(PageNumber(page))));
+                assert!(directory.insert(directory.len(), &[at], Some(PageNumber(page))));
             }
             let high = high.map(|high| [high]);
             let range = (&[low][..], high.as_ref().map(|high| &high[..]));
             assert!(directory.cover(range, PageNumber(9)));
-            let sum = expected[1..].iter().map(|&(low, _)| number_of(&[low]));
+            let sum = expected[1..].iter().map(|&(low, _)| number_of([&[low], &[]], 1));
             assert_eq!(directory.sum(), sum.fold(0, u32::wrapping_add));
             let ranks = 0..directory.len();
             let shown = ranks.map(|at| (directory.separator(at)[0], directory.page(at).unwrap().0));
@@ -511,12 +534,11 @@ mod tests {
                         listed[rank].1 = step;
                     }
                     _ => {
-                        let separator = Separator::of(&key);
-                        let has_room = directory.has_room(&separator, 1);
-                        let suits = directory.suits(&separator);
+                        let has_room = directory.has_room(&key, 1);
+                        let suits = directory.suits(&key, needed(&key));
                         let before = directory.window();
                         let page = Some(PageNumber(step));
-                        assert_eq!(directory.insert(rank + 1, &separator, page), has_room);
+                        assert_eq!(directory.insert(rank + 1, &key, page), has_room);
                         assert!(!suits || directory.window() == before);
                         if has_room {
                             listed.copy_within(rank + 1..len, rank + 2);
@@ -538,7 +560,7 @@ mod tests {
             let mut again = Directory::new(&mut other, KEY, [99, 0x1_0000, 0x100_0000][round % 3]);
             again.set_page(0, Some(PageNumber(listed[0].1)));
             for (rank, (low, page)) in listed[..len].iter().enumerate().skip(1) {
-                assert!(again.insert(rank, &Separator::of(low), Some(PageNumber(*page))));
+                assert!(again.insert(rank, low, Some(PageNumber(*page))));
             }
             assert_eq!((again.window(), again.sum()), (directory.window(), directory.sum()));
         }
@@ -554,7 +576,7 @@ mod tests {
             directory.set_page(0, Some(PageNumber(pages - 1)));
             assert_eq!(directory.page(0), Some(PageNumber(pages - 1)));
             let mut leaves = 1;
-            while directory.insert(leaves, &Separator::of(&[0, leaves as u8, 0, 0]), None) {
+            while directory.insert(leaves, &[0, leaves as u8, 0, 0], None) {
                 leaves += 1;
             }
             assert_eq!(leaves, 60 / (1 + page_bytes));

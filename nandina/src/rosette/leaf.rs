@@ -11,8 +11,8 @@
 
 use core::ops::Range;
 
+use super::directory::Directory;
 use super::trail::{told_pages, trail_bytes};
-use crate::bytes::bisect;
 use crate::engine::LeafRange;
 use crate::node::{Medium, Node, NodeMut, PageLayout, Shape};
 
@@ -145,11 +145,27 @@ impl Form {
         page[self.area_bytes - FLAG_BYTES] |= SUSPECTS;
     }
 
-    /// The places of the records between these fences.
-    pub fn owned(node: &Node<'_>, (low, high): Fences<'_>) -> Range<usize> {
-        let place = |key| bisect(node.count(), |at| node.key(at), key).unwrap_or_else(|at| at);
-        let start = place(low);
-        start..high.map_or(node.count(), place).max(start)
+    /// The places of the records in the range at `rank`.
+    pub fn owned(node: &Node<'_>, directory: &Directory<'_>, rank: usize) -> Range<usize> {
+        let count = node.count();
+        let is_below = |at: usize, rank: usize| directory.begins_above(rank, node.key(at));
+        // Most leaves own all of their records, so the first and the last are looked at first.
+        let place = |rank: usize, first: usize| {
+            let (mut low, mut high, mut at) = (0, count, first);
+            while low < high {
+                if is_below(at, rank) {
+                    low = at + 1
+                } else {
+                    high = at
+                }
+                at = low + (high - low) / 2;
+            }
+            low
+        };
+        let start = if rank == 0 { 0 } else { place(rank, 0) };
+        let ends = rank + 1 < directory.len();
+        let end = if ends { place(rank + 1, count.saturating_sub(1)) } else { count };
+        start..end.max(start)
     }
 
     /// Trims a leaf: removes the records outside of `kept`.
@@ -189,8 +205,15 @@ mod tests {
         }
         let fences: Fences<'_> = (&[0, 2], Some(&[0, 9]));
         assert_eq!(FORM.fences(&page), Some(fences));
-        let owned = Form::owned(&FORM.node(&page).unwrap(), fences);
-        assert_eq!(owned, 1..4);
+        let mut ram = [0; 20];
+        let mut directory = Directory::new(&mut ram, 2, 9);
+        for (rank, low) in [(1, 2), (2, 9)] {
+            assert!(directory.insert(rank, &[0, low], None));
+        }
+        let node = FORM.node(&page).unwrap();
+        let ranges = [0, 1, 2].map(|rank| Form::owned(&node, &directory, rank));
+        assert_eq!(ranges, [0..1, 1..4, 4..5]);
+        let [_, owned, _] = ranges;
         FORM.keep(&mut page, owned);
         assert_eq!(keys(&FORM.node(&page).unwrap()), [Some(3), Some(5), Some(7), None, None]);
         assert_eq!(&page[FORM.value(1)], [5]);

@@ -164,7 +164,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
     ) -> Result<(usize, core::ops::Range<usize>), Fault<F::Error>> {
         let page = self.page_at(rank)?;
         let frame = self.load(page, frame)?;
-        Ok((frame, Form::owned(&self.node(frame, page)?, self.range(rank).fences())))
+        Ok((frame, Form::owned(&self.node(frame, page)?, &self.directory, rank)))
     }
 
     /// Programs the page in `frame`, into the block that a checkpoint requires next.

@@ -121,7 +121,7 @@ impl<F: Flash> Leaves<'_, F> {
         self.log.frames.forget(second);
         for (rank, frame) in [(lower, first), (lower + 1, second)] {
             let page = self.page_at(rank)?;
-            let owned = super::Form::owned(&self.node(frame, page)?, self.range(rank).fences());
+            let owned = super::Form::owned(&self.node(frame, page)?, &self.directory, rank);
             form.keep(self.log.frames.bytes_mut(frame), owned);
         }
         let page = self.page_at(lower)?;

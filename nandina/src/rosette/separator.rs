@@ -19,27 +19,19 @@ impl Separator {
         Self { bytes: [0; KEY_MAX], len: key_bytes }
     }
 
-    /// A copy of `key`.
-    pub fn of(key: &[u8]) -> Self {
-        let mut separator = Self::lowest(key.len());
-        separator.bytes[..key.len()].copy_from_slice(key);
-        separator
-    }
-
     /// The separator above the key `below` and not above `high` that ends with the most zeros.
     ///
     /// `below` is the lower one of the two.
     pub fn between(below: &[u8], high: &[u8]) -> Self {
         let mut separator = Self::lowest(high.len());
-        let shared = shared(below, high);
-        let needed = high.len().min(shared + 1);
+        let needed = needed_between(below, high);
         separator.bytes[..needed].copy_from_slice(&high[..needed]);
         separator
     }
 
-    /// The bytes before the zeros at the end.
-    pub fn needed(&self) -> usize {
-        self.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)
+    /// The bytes, for changing.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[..self.len]
     }
 }
 
@@ -49,6 +41,16 @@ impl Deref for Separator {
     fn deref(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
+}
+
+/// The bytes of a separator before the zeros at its end.
+pub(super) fn needed(separator: &[u8]) -> usize {
+    separator.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)
+}
+
+/// The bytes of `high` that a separator above the key `below` needs.
+pub(super) fn needed_between(below: &[u8], high: &[u8]) -> usize {
+    high.len().min(shared(below, high) + 1)
 }
 
 /// The bytes with which both begin.
@@ -102,9 +104,9 @@ impl Window {
     }
 
     /// The window that also fits `separator`, if the others begin with the bytes of `first`.
-    pub fn with(self, first: &[u8], separator: &Separator) -> Self {
+    pub fn with(self, first: &[u8], separator: &[u8]) -> Self {
         let from = shared(&first[..self.from()], separator) as u8;
-        let end = self.end.max(separator.needed() as u8);
+        let end = self.end.max(needed(separator) as u8);
         Self { from, end: end.max(from), ..self }
     }
 
@@ -118,8 +120,12 @@ impl Window {
 
     /// The number of the page in an entry; the highest number means "no page".
     pub fn page_in(&self, entry: &[u8]) -> u32 {
+        self.page_of(&entry[self.width()..self.entry_bytes()])
+    }
+
+    /// The number of a page that was stored in these bytes.
+    pub fn page_of(&self, stored: &[u8]) -> u32 {
         let mut bytes = [0xFF; 4];
-        let stored = &entry[self.width()..self.entry_bytes()];
         bytes[..stored.len()].copy_from_slice(stored);
         let number = u32::from_le_bytes(bytes);
         let unused = 8 * (4 - u32::from(self.page_bytes));
@@ -150,23 +156,22 @@ mod tests {
             assert_eq!(*separator, expected);
             assert!(below[..] < separator[..] && separator[..] <= high[..]);
         }
-        assert_eq!(Separator::of(&[0, 7, 0]).needed(), 2);
-        assert_eq!(Separator::lowest(3).needed(), 0);
+        assert_eq!((needed(&[0, 7, 0]), needed(&Separator::lowest(3))), (2, 0));
     }
 
     #[test]
     fn a_window_grows_to_what_separators_need_and_no_further() {
         let mut window = Window::empty(4, 2);
         let first = [9, 4, 6, 0];
-        window = window.with(&first, &Separator::of(&first));
+        window = window.with(&first, &first);
         // Nothing is known of the others yet.
         assert_eq!((window.from(), window.end()), (0, 3));
         window = window.at(3, 3).unwrap();
-        window = window.with(&first, &Separator::of(&[9, 4, 7, 0]));
+        window = window.with(&first, &[9, 4, 7, 0]);
         assert_eq!((window.from(), window.end(), window.entry_bytes()), (2, 3, 3));
-        window = window.with(&first, &Separator::of(&[9, 4, 1, 3]));
+        window = window.with(&first, &[9, 4, 1, 3]);
         assert_eq!((window.from(), window.end(), window.entry_bytes()), (2, 4, 4));
-        window = window.with(&first, &Separator::of(&[8, 0, 0, 0]));
+        window = window.with(&first, &[8, 0, 0, 0]);
         assert_eq!((window.from(), window.end(), window.entry_bytes()), (0, 4, 6));
         assert_eq!(window.at(3, 2), None);
         assert_eq!(window.at(3, 5), None);
