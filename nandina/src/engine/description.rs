@@ -225,15 +225,19 @@ pub type NodeRange = (u8, Range<usize>);
 
 /// How nodes of any level are packed into pages, and which pages hold changes.
 ///
-/// The tag of a page of nodes is how many it holds. Where a page has room for N, a pointer is N
-/// times the page and the place of the node in it. The number of pages of the chip, as a page, is
-/// the page in which the pointer is.
+/// The tag of a page of nodes is not 0. Where a page has N places for nodes, a pointer is N times
+/// the page and the place of the node in it. The number of pages of the chip, as a page, is the
+/// page in which the pointer is. The functions are given the tag and the node area of a page.
 #[derive(Clone, Copy)]
 pub struct Packed {
-    /// How many nodes a page has room for, by its node area; 0 if it holds none.
-    pub per_page: fn(&[u8]) -> usize,
-    /// The level and the range of the node at a place in a node area.
-    pub node_at: fn(&[u8], usize) -> Option<NodeRange>,
+    /// How many places for nodes a page has; 0 if it holds none.
+    pub places: fn(u8, &[u8]) -> usize,
+    /// How many nodes a page holds.
+    pub nodes: fn(u8, &[u8]) -> usize,
+    /// The bytes of a full node.
+    pub node_bytes: fn(u8, &[u8]) -> usize,
+    /// The level and the range of the node at a place.
+    pub node_at: fn(u8, &[u8], usize) -> Option<NodeRange>,
     /// Whether a page with this header holds changes of the journal.
     pub is_journal: fn(&PageHeader) -> bool,
 }

@@ -6,10 +6,11 @@
 //! If a child is in RAM, the pointer of its parent is the number of its slot, marked by a bit. This
 //! file reads and writes no page.
 //!
-//! A slot is in one of four lists: free slots; clean nodes without children in RAM, in the order of
-//! use; dirty nodes; and nodes that were written ahead of the next commit. So no operation looks at
-//! all slots. Only clean nodes with children in RAM are in no list. Such a node was used before its
-//! children, so it is the next to leave after the last of them.
+//! A slot is in one of five lists: free slots; clean nodes without children in RAM, in the order of
+//! use; dirty nodes; nodes that were written ahead of the next commit; and the nodes of the page
+//! that is being built. So no operation looks at all slots. Only clean nodes with children in RAM
+//! are in no list. Such a node was used before its children, so it is the next to leave after the
+//! last of them.
 //!
 //! A node that was written ahead stays in RAM until the commit. A mount changes again all nodes
 //! that were changed since the last commit, and writes none of them. So at most as many nodes may
@@ -44,6 +45,10 @@ const FREE: u8 = 0;
 const CLEAN: u8 = 1;
 const DIRTY: u8 = 2;
 const WRITTEN: u8 = 3;
+const IN_PAGE: u8 = 4;
+
+/// The number of states.
+const STATES: usize = 5;
 
 /// A list of slots.
 #[derive(Clone, Copy)]
@@ -71,7 +76,7 @@ pub struct Arena<'b> {
     /// The list of each state.
     ///
     /// The list of clean nodes begins with the node that was used last.
-    lists: [List; 4],
+    lists: [List; STATES],
 }
 
 /// The slot to which `pointer` leads, if the node is in RAM.
@@ -88,14 +93,14 @@ impl<'b> Arena<'b> {
     /// An empty arena.
     pub fn new(bytes: &'b mut [u8], form: Form) -> Self {
         let slots = form.slots(bytes.len()) as u16;
-        let lists = [List::EMPTY; 4];
+        let lists = [List::EMPTY; STATES];
         Self { bytes, form, slots, fresh: 0, used: 0, dirty: 0, written: 0, lists }
     }
 
     /// Forgets all nodes.
     pub const fn clear(&mut self) {
         (self.fresh, self.used, self.dirty, self.written) = (0, 0, 0, 0);
-        self.lists = [List::EMPTY; 4];
+        self.lists = [List::EMPTY; STATES];
     }
 
     /// The number of slots.
@@ -381,6 +386,18 @@ impl<'b> Arena<'b> {
             self.set_state(next, DIRTY);
             next = self.parent(next);
         }
+    }
+
+    /// Puts the node at `place` into the page that is being built.
+    pub fn put_into_page(&mut self, slot: u16, place: u32) {
+        self.set_state(slot, IN_PAGE);
+        self.set_place(slot, place);
+    }
+
+    /// The first node of the page that is being built.
+    pub fn first_in_page(&self) -> Option<u16> {
+        let slot = self.lists[usize::from(IN_PAGE)].last;
+        (slot != NO_SLOT).then_some(slot)
     }
 
     /// Notes that the node was written to `place`.

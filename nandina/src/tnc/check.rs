@@ -33,7 +33,7 @@ impl<F: Flash> TncIndex<'_, F> {
         let mut last: Option<Key> = None;
         let (mut slot, mut next) = (self.tree.root(), [0usize; HEIGHT_MAX as usize + 1]);
         self.check_node(slot, &mut counted, &mut last, report);
-        let nodes_max = u64::from(self.arena.form.pages) * self.arena.form.per_page as u64
+        let nodes_max = u64::from(self.arena.form.pages) * self.arena.form.places() as u64
             + self.arena.slots() as u64;
         let mut visited = 0u64;
         loop {
@@ -119,10 +119,11 @@ impl<F: Flash> TncIndex<'_, F> {
     }
 
     fn check_counts(&self, counted: &Counted, report: &mut dyn FnMut(Violation)) {
-        let live = (0..self.arena.form.pages).filter_map(|page| self.live.count(page));
+        let places = self.arena.form.places();
+        let live = (0..self.arena.form.pages).filter_map(|page| self.live.count(page, places));
         let live: u32 = live.map(u32::from).sum();
         let valid = self.space.log.blocks.valid_pages();
-        let is_counted = self.arena.form.per_page > 1;
+        let is_counted = places > 1;
         let claims = [
             (counted.records == self.tree.records(), "the number of records is wrong"),
             (counted.leaves == self.tree.leaves(), "the number of leaves is wrong"),

@@ -103,11 +103,11 @@ impl<F: Flash> TncIndex<'_, F> {
     ///
     /// `None` if their counts do not agree with the valid pages.
     fn counted_nodes(&self) -> Option<u32> {
-        let mut nodes = 0;
+        let (mut nodes, places) = (0, self.arena.form.places());
         for page in (0..self.arena.form.pages).map(PageNumber) {
             let is_valid = self.space.log.blocks.is_valid(page);
-            let count = self.live.count(page.0).unwrap_or(is_valid.into());
-            if is_valid != (count > 0) || usize::from(count) > self.arena.form.per_page {
+            let count = self.live.count(page.0, places).unwrap_or(is_valid.into());
+            if is_valid != (count > 0) || usize::from(count) > places {
                 return None;
             }
             nodes += u32::from(count);

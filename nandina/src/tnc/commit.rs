@@ -15,20 +15,17 @@
 
 use super::TncIndex;
 use super::arena::{NO_SLOT, NOWHERE, slot_in};
-use super::form::NODES_MAX;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::log::Label;
 
 /// The nodes of the page that is being built.
+#[derive(Default)]
 struct Building {
-    slots: [u16; NODES_MAX],
     count: usize,
+    /// Where the next node begins.
+    end: usize,
     lowest: u8,
-}
-
-impl Building {
-    const EMPTY: Self = Self { slots: [NO_SLOT; NODES_MAX], count: 0, lowest: 0 };
 }
 
 impl<F: Flash> TncIndex<'_, F> {
@@ -39,18 +36,19 @@ impl<F: Flash> TncIndex<'_, F> {
         self.state.doubt();
         self.arena.mark_dirty(self.tree.root());
         self.space.begin_operation(true);
-        let mut building = Building::EMPTY;
-        let mut last = self.space.log.sequence() as u32;
+        let mut building = Building::default();
         for level in 1..=self.tree.height() {
             let mut next = self.arena.next_dirty(level, NO_SLOT);
             while let Some(slot) = next {
                 next = self.arena.next_dirty(level, slot);
-                self.put_node(&mut building, slot);
-                if slot == self.tree.root() || building.count == self.arena.form.per_page {
-                    last = self.write_nodes(&mut building, slot == self.tree.root(), false)?;
+                if !self.has_room(&building, slot) {
+                    self.write_nodes(&mut building, false, false)?;
                 }
+                self.put_node(&mut building, slot);
             }
         }
+        // The root came last.
+        let last = self.write_nodes(&mut building, true, false)?;
         self.space.commit(last)?;
         self.arena.release_written();
         self.journal.forget();
@@ -88,14 +86,18 @@ impl<F: Flash> TncIndex<'_, F> {
     /// program, and an erase for each block.
     pub(super) fn write_ahead(&mut self, is_step: bool) -> Result<(), Fault<F::Error>> {
         let before = self.state.doubt();
-        let mut building = Building::EMPTY;
-        for level in 1..self.tree.height() {
+        let mut building = Building::default();
+        'page: for level in 1..self.tree.height() {
             let mut next = self.arena.next_dirty(level, NO_SLOT);
-            while let Some(slot) = next.filter(|_| building.count < self.arena.form.per_page) {
+            while let Some(slot) = next {
                 next = self.arena.next_dirty(level, slot);
-                if !self.has_dirty_child(slot, &building) {
-                    self.put_node(&mut building, slot);
+                if self.has_dirty_child(slot) {
+                    continue;
                 }
+                if !self.has_room(&building, slot) {
+                    break 'page;
+                }
+                self.put_node(&mut building, slot);
             }
         }
         if building.count > 0 {
@@ -110,31 +112,36 @@ impl<F: Flash> TncIndex<'_, F> {
     }
 
     /// Whether a child of the node is dirty and not in the page that is being built.
-    fn has_dirty_child(&self, slot: u16, building: &Building) -> bool {
+    fn has_dirty_child(&self, slot: u16) -> bool {
         let node = self.arena.node(slot);
-        let written = &building.slots[..building.count];
         self.arena.level(slot) > 1
             && (0..node.count())
                 .filter_map(|index| slot_in(node.pointer(index)))
-                .any(|child| self.arena.is_dirty(child) && !written.contains(&child))
+                .any(|child| self.arena.is_dirty(child))
     }
 
-    /// Puts a node into the page that is being built.
+    /// Whether the page that is being built has room for the node.
+    fn has_room(&self, building: &Building, slot: u16) -> bool {
+        let used = self.arena.node(slot).used().len();
+        self.arena.form.has_room(building.count, building.end, used)
+    }
+
+    /// Puts a node into the page that is being built, which has room for it.
     fn put_node(&mut self, building: &mut Building, slot: u16) {
         let (form, frame, at) = (self.arena.form, self.building(), building.count);
         self.retire(self.arena.place(slot));
-        self.arena.set_place(slot, form.pointer(form.pages, at));
+        self.arena.put_into_page(slot, form.pointer(form.pages, at));
         let area = self.space.area_mut(frame);
         if at == 0 {
             area.fill(0xFF);
-            form.put_fanout(area);
-            building.lowest = self.arena.level(slot);
+            (building.lowest, building.end) = (self.arena.level(slot), form.first_at());
         }
-        area[at] = form.mark(self.arena.level(slot));
-        let node = self.arena.node(slot);
-        let (out, used) = (&mut area[form.node_at(at)..][..form.node_bytes], node.used());
-        out[..used.len()].copy_from_slice(used);
-        if self.arena.level(slot) > 1 {
+        let (node, level) = (self.arena.node(slot), self.arena.level(slot));
+        let (from, used) = (building.end, node.used());
+        building.end = form.put_mark(area, (at, level), (from, used.len()));
+        let out = &mut area[from..from + used.len()];
+        out.copy_from_slice(used);
+        if level > 1 {
             let shape = form.shape(2);
             for index in 0..node.count() {
                 if let Some(child) = slot_in(node.pointer(index)) {
@@ -144,7 +151,6 @@ impl<F: Flash> TncIndex<'_, F> {
                 }
             }
         }
-        building.slots[at] = slot;
         building.count += 1;
     }
 
@@ -157,13 +163,17 @@ impl<F: Flash> TncIndex<'_, F> {
         has_root: bool,
         stay: bool,
     ) -> Result<u32, Fault<F::Error>> {
-        let count = core::mem::take(&mut building.count);
+        let (form, frame) = (self.arena.form, self.building());
+        let Building { count, lowest, .. } = core::mem::take(building);
         let height = if has_root { self.tree.height() } else { 0 };
-        let label = Label { lowest: building.lowest, height, records: self.tree.records() };
-        let page = self.program(self.building(), count as u8, label)?;
-        for (at, &slot) in building.slots[..count].iter().enumerate() {
-            self.arena.mark_written(slot, self.arena.form.pointer(page.0, at), stay);
-            self.live.add(page.0, self.arena.form.per_page);
+        let label = Label { lowest, height, records: self.tree.records() };
+        let tag = form.end_page(self.space.area_mut(frame), count);
+        let page = self.program(frame, tag, label)?;
+        let mut at = 0;
+        while let Some(slot) = self.arena.first_in_page() {
+            self.arena.mark_written(slot, form.pointer(page.0, at), stay);
+            self.live.add(page.0, form.places());
+            at += 1;
         }
         Ok(page.0)
     }
@@ -174,7 +184,8 @@ impl<F: Flash> TncIndex<'_, F> {
             return;
         }
         let (page, _) = self.arena.form.place_of(place);
-        if self.live.count(page).is_none() || self.live.remove(page) {
+        let places = self.arena.form.places();
+        if self.live.count(page, places).is_none() || self.live.remove(page, places) {
             self.space.retire(PageNumber(page));
         }
     }

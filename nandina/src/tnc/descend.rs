@@ -2,6 +2,7 @@
 
 use super::TncIndex;
 use super::arena::{NO_SLOT, slot_in};
+use super::form::{node_in, nodes_in};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 
@@ -76,21 +77,26 @@ impl<F: Flash> TncIndex<'_, F> {
     fn read_into(&mut self, slot: u16, page: u32, place: usize) -> Result<(), Fault<F::Error>> {
         let corrupt = |reason| Err(Fault::Corrupt { page: PageNumber(page), reason });
         let frame = self.space.load(page, 0)?;
-        let nodes = usize::from(self.space.log.header(frame).tag);
-        if place >= nodes.min(self.arena.form.per_page) {
+        let bytes = &self.space.log.frames.bytes(frame)[..self.space.area_bytes()];
+        let tag = self.space.log.header(frame).tag;
+        let (form, level) = (self.arena.form, self.arena.level(slot));
+        if place >= nodes_in(tag, bytes).min(form.places()) {
             return corrupt(Damage::LacksNode);
         }
-        let (form, level) = (self.arena.form, self.arena.level(slot));
-        let bytes = &self.space.log.frames.bytes(frame)[..self.space.area_bytes()];
-        if !form.is_of(bytes) {
+        if !form.is_of(tag, bytes) {
             return corrupt(Damage::OtherFanout);
         }
-        if bytes[place] != form.mark(level) {
+        let Some((_, range)) = node_in(tag, bytes, place).filter(|(found, _)| *found == level)
+        else {
             return corrupt(Damage::LacksNode);
+        };
+        let length = range.len();
+        if length > form.node_bytes {
+            return corrupt(Damage::NodeTooFull);
         }
-        let at = form.node_at(place);
-        self.arena.node_bytes_mut(slot).copy_from_slice(&bytes[at..at + form.node_bytes]);
-        let Some(node) = self.arena.parsed(slot) else { return corrupt(Damage::NodeTooFull) };
+        self.arena.node_bytes_mut(slot)[..length].copy_from_slice(&bytes[range]);
+        let node = self.arena.parsed(slot).filter(|node| node.used().len() <= length);
+        let Some(node) = node else { return corrupt(Damage::NodeTooFull) };
         let count = node.count();
         let is_root = self.arena.parent(slot) == NO_SLOT;
         if count == 0 && !(is_root && level == 1) {

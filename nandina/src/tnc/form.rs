@@ -21,11 +21,29 @@ const FANOUT: usize = 32;
 /// Records that a leaf has room for at least, where the page is large enough.
 const LEAF_RECORDS: usize = 4;
 
-/// The most nodes in a page. A page header has room for their number.
-pub const NODES_MAX: usize = 15;
+/// The most nodes in a page where nodes have fixed places.
+///
+/// The mark of each node has four bits for it.
+pub const FIXED_MAX: usize = 15;
+
+/// The most full nodes in a page where nodes are packed.
+///
+/// There may be twice as many nodes, and their number is a byte.
+const PACKED_MAX: usize = 127;
 
 /// Bytes of the fanout with which a page of nodes ends.
 const FANOUT_BYTES: usize = 2;
+
+/// The tag of a page in which nodes are packed. Other tags are the number of nodes.
+const PACKED: u8 = FIXED_MAX as u8 + 1;
+
+/// Bytes with which a page of packed nodes ends.
+///
+/// They are the number of its nodes, the number of its places, and the fanout.
+const END_BYTES: usize = 2 + FANOUT_BYTES;
+
+/// Bytes of an entry before that end: where a packed node ends, and its level.
+const ENTRY_BYTES: usize = 3;
 
 /// Bytes of the count with which a journal page begins.
 pub const COUNT_BYTES: usize = 2;
@@ -63,19 +81,22 @@ const STEPS_CHOSEN: usize = 4;
 const JOURNAL_PAGES: u32 = 128;
 
 /// The sizes of everything that is stored.
+///
+/// If the options say how many children an inner node has, nodes are packed: each takes only the
+/// bytes that it uses. Otherwise they have fixed places in a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Form {
     area_bytes: usize,
     pub key_bytes: usize,
     pub value_bytes: usize,
-    /// Nodes in a page.
-    pub per_page: usize,
-    /// Bytes of a node.
+    /// Bytes of a full node, and of every node in RAM.
     pub node_bytes: usize,
-    /// The most children of an inner node, if nodes have room for them.
-    fanout_max: usize,
     /// Pages of the chip.
     pub pages: u32,
+    /// The most children of an inner node, if nodes have room for them.
+    fanout_max: u16,
+    per_page: u8,
+    places: u8,
 }
 
 impl Form {
@@ -83,15 +104,48 @@ impl Form {
     pub fn new(geometry: &Geometry, options: &Options) -> Self {
         let area_bytes = layout_of(geometry).area_bytes();
         let (key_bytes, value_bytes) = (options.key_bytes, options.value_bytes);
-        let fanout_max = options.fanout.map_or(usize::MAX, usize::from);
         let inner = Shape::inner(key_bytes).at(options.fanout.map_or(FANOUT, usize::from));
         let leaf = Shape::sorted(key_bytes, value_bytes).at(LEAF_RECORDS);
-        // Each node has a byte for its level beside it.
-        let room = area_bytes.saturating_sub(FANOUT_BYTES);
-        let per_page = (room / (inner.max(leaf) + 1)).clamp(1, NODES_MAX);
-        let node_bytes = extent(area_bytes, per_page, 0).len();
-        let pages = geometry.pages();
-        Self { area_bytes, key_bytes, value_bytes, per_page, node_bytes, fanout_max, pages }
+        let fitting =
+            |end: usize, beside: usize| area_bytes.saturating_sub(end) / (inner.max(leaf) + beside);
+        let packed = match options.fanout {
+            Some(_) if area_bytes <= u16::MAX.into() => {
+                fitting(END_BYTES, ENTRY_BYTES).min(PACKED_MAX)
+            }
+            _ => 0,
+        };
+        let (per_page, places, node_bytes) = if packed > 1 {
+            (packed, 2 * packed, packed_bytes(area_bytes, packed))
+        } else {
+            // Each node has a byte for its level beside it.
+            let fixed = fitting(FANOUT_BYTES, 1).clamp(1, FIXED_MAX);
+            (fixed, fixed, extent(area_bytes, fixed, 0).len())
+        };
+        Self {
+            area_bytes,
+            key_bytes,
+            value_bytes,
+            node_bytes,
+            pages: geometry.pages(),
+            fanout_max: options.fanout.unwrap_or(u16::MAX),
+            per_page: per_page as u8,
+            places: places as u8,
+        }
+    }
+
+    /// Nodes for which each page has room, however full they are.
+    pub const fn per_page(&self) -> usize {
+        self.per_page as usize
+    }
+
+    /// The most nodes of a page.
+    pub const fn places(&self) -> usize {
+        self.places as usize
+    }
+
+    /// Whether a node takes only the bytes that it uses.
+    const fn packs(&self) -> bool {
+        self.places > self.per_page
     }
 
     /// The shape of the nodes of `level`.
@@ -106,30 +160,70 @@ impl Form {
     /// Records that a node of `level` may hold.
     pub fn capacity(&self, level: u8) -> usize {
         let fits = self.shape(level).capacity(self.node_bytes);
-        if level == 1 { fits } else { fits.min(self.fanout_max) }
+        if level == 1 { fits } else { fits.min(self.fanout_max.into()) }
     }
 
-    /// The offset of the node at `place` in a page, after the marks of all nodes.
-    pub const fn node_at(&self, place: usize) -> usize {
-        self.per_page + place * self.node_bytes
+    /// The offset of the first node in a page.
+    pub const fn first_at(&self) -> usize {
+        if self.packs() { 0 } else { self.per_page() }
     }
 
-    /// The mark of a node of `level` in its page.
+    /// Whether a page has room for another node, of `used` bytes.
     ///
-    /// It also says how many nodes such a page has room for.
-    pub const fn mark(&self, level: u8) -> u8 {
-        (self.per_page as u8) << 4 | level
+    /// It has `count` nodes, which end at `end`.
+    pub const fn has_room(&self, count: usize, end: usize, used: usize) -> bool {
+        let entries = (count + 1) * ENTRY_BYTES + END_BYTES;
+        count < self.places() && (!self.packs() || end + used + entries <= self.area_bytes)
     }
 
-    /// Writes the fanout into the area of a page of nodes.
-    pub fn put_fanout(&self, area: &mut [u8]) {
+    /// Notes a node of `level` in the area of its page.
+    ///
+    /// It begins at `from`, and has `used` bytes. Returns where the next one begins.
+    pub fn put_mark(
+        &self,
+        area: &mut [u8],
+        (place, level): (usize, u8),
+        (from, used): (usize, usize),
+    ) -> usize {
+        if !self.packs() {
+            area[place] = self.per_page << 4 | level;
+            return from + self.node_bytes;
+        }
+        let [low, high] = ((from + used) as u16).to_le_bytes();
+        let at = area.len() - END_BYTES - (place + 1) * ENTRY_BYTES;
+        area[at..at + ENTRY_BYTES].copy_from_slice(&[low, high, level]);
+        from + used
+    }
+
+    /// Ends the area of a page of `count` nodes. Returns the tag of the page.
+    pub fn end_page(&self, area: &mut [u8], count: usize) -> u8 {
         let at = area.len() - FANOUT_BYTES;
         area[at..].copy_from_slice(&self.fanout().to_le_bytes());
+        if !self.packs() {
+            return count as u8;
+        }
+        area[at - 2..at].copy_from_slice(&[count as u8, self.places]);
+        PACKED
     }
 
-    /// Whether the nodes of a page with this area have the sizes of this form.
-    pub fn is_of(&self, area: &[u8]) -> bool {
-        per_page_in(area) == self.per_page && fanout_in(area) == self.fanout()
+    /// Whether a page with this tag and this area is one of this form.
+    pub fn is_of(&self, tag: u8, area: &[u8]) -> bool {
+        (tag == PACKED) == self.packs()
+            && places_in(tag, area) == self.places()
+            && fanout_in(area) == self.fanout()
+    }
+
+    /// The fanout of a page and that of this form, where these are the difference.
+    ///
+    /// If both are the same, it is 0 where nodes have fixed places: there it was not chosen.
+    pub fn other_fanout(&self, tag: u8, area: &[u8]) -> Option<(u16, u16)> {
+        let (found, expected) = (fanout_in(area), self.fanout());
+        match (tag == PACKED, self.packs()) {
+            _ if found != expected => Some((found, expected)),
+            (true, false) => Some((found, 0)),
+            (false, true) => Some((0, expected)),
+            _ => None,
+        }
     }
 
     /// The most children of an inner node, as a page of nodes says.
@@ -154,20 +248,20 @@ impl Form {
 
     /// The pointer to the node at `place` in `page`.
     pub const fn pointer(&self, page: u32, place: usize) -> u32 {
-        page * self.per_page as u32 + place as u32
+        page * self.places as u32 + place as u32
     }
 
     /// The page of a pointer, and the place in it.
     ///
     /// The number of pages, as a page, means the page in which the pointer is.
     pub const fn place_of(&self, pointer: u32) -> (u32, usize) {
-        let per_page = self.per_page as u32;
-        (pointer / per_page, (pointer % per_page) as usize)
+        let places = self.places as u32;
+        (pointer / places, (pointer % places) as usize)
     }
 
     /// Whether every pointer has its own number.
     pub const fn can_point(&self) -> bool {
-        (self.pages as u64 + 1) * (self.per_page as u64) < 1 << 31
+        (self.pages as u64 + 1) * (self.places as u64) < 1 << 31
     }
 
     /// Whether a leaf can hold two records, and an inner node two children.
@@ -188,7 +282,11 @@ impl Form {
 
     /// Bytes of RAM for the numbers of needed nodes in each page.
     pub const fn live_bytes(&self) -> usize {
-        if self.per_page > 1 { (self.pages as usize).div_ceil(2) } else { 0 }
+        match self.places() {
+            ..2 => 0,
+            2..=FIXED_MAX => (self.pages as usize).div_ceil(2),
+            _ => self.pages as usize,
+        }
     }
 
     /// Bytes of RAM for the changes that wait for their page of the journal.
@@ -197,28 +295,69 @@ impl Form {
     }
 }
 
-/// The level that a mark encodes.
-pub const fn level_in(mark: u8) -> u8 {
-    mark & 0xF
+/// How many nodes a page with this tag and this area has.
+pub fn nodes_in(tag: u8, area: &[u8]) -> usize {
+    if tag == PACKED { end_in(area)[0].into() } else { tag.into() }
 }
 
-/// How many nodes a page with this area has room for; 0 if it holds none.
-pub fn per_page_in(area: &[u8]) -> usize {
+/// How many places for nodes a page with this tag and this area has.
+pub fn places_in(tag: u8, area: &[u8]) -> usize {
+    if tag == PACKED {
+        return end_in(area)[1].into();
+    }
     area.first().map_or(0, |mark| usize::from(mark >> 4))
 }
 
+/// The bytes with which a page of packed nodes ends.
+fn end_in(area: &[u8]) -> [u8; END_BYTES] {
+    area.last_chunk().copied().unwrap_or_default()
+}
+
 /// The most children of an inner node, as a page with this area says.
-pub fn fanout_in(area: &[u8]) -> u16 {
+fn fanout_in(area: &[u8]) -> u16 {
     area.last_chunk().map_or(0, |bytes| u16::from_le_bytes(*bytes))
 }
 
-/// The level and the range of the node at `place` in a page with this area.
-pub fn node_in(area: &[u8], place: usize) -> Option<NodeRange> {
-    let per_page = per_page_in(area);
-    let mark = *area.get(..per_page)?.get(place)?;
-    let range = extent(area.len(), per_page, place);
-    let is_node = usize::from(mark >> 4) == per_page && range.end <= area.len();
-    is_node.then(|| (level_in(mark), range))
+/// The level and the range of a node in a page with this tag and this area.
+pub fn node_in(tag: u8, area: &[u8], place: usize) -> Option<NodeRange> {
+    if place >= nodes_in(tag, area) {
+        return None;
+    }
+    if tag != PACKED {
+        let per_page = places_in(tag, area);
+        let mark = *area.get(..per_page)?.get(place)?;
+        let range = extent(area.len(), per_page, place);
+        let is_node = usize::from(mark >> 4) == per_page && range.end <= area.len();
+        return is_node.then_some((mark & 0xF, range));
+    }
+    let (end, level) = entry_in(area, place)?;
+    let start = match place.checked_sub(1) {
+        Some(before) => entry_in(area, before)?.0,
+        None => 0,
+    };
+    (start <= end && end <= area.len()).then_some((level, start..end))
+}
+
+/// Where the node at `place` ends in an area of packed nodes, and its level.
+fn entry_in(area: &[u8], place: usize) -> Option<(usize, u8)> {
+    let at = area.len().checked_sub(END_BYTES + (place + 1) * ENTRY_BYTES)?;
+    let &[low, high, level] = area[at..].first_chunk()?;
+    Some((u16::from_le_bytes([low, high]).into(), level))
+}
+
+/// The bytes of a full node in a page with this tag and this area.
+pub fn node_bytes_in(tag: u8, area: &[u8]) -> usize {
+    let places = places_in(tag, area);
+    match tag {
+        _ if places < 2 => extent(area.len(), 1, 0).len(),
+        PACKED => packed_bytes(area.len(), places / 2),
+        _ => extent(area.len(), places, 0).len(),
+    }
+}
+
+/// The bytes of a full node where `per_page` of them are packed in a page.
+const fn packed_bytes(area_bytes: usize, per_page: usize) -> usize {
+    (area_bytes.saturating_sub(END_BYTES) / per_page).saturating_sub(ENTRY_BYTES)
 }
 
 /// The range of the node at `place` in a page that has room for `per_page`.
@@ -263,10 +402,10 @@ pub fn step_nodes(
 ) -> Option<usize> {
     let (pages, steps) = match pages {
         Some(pages) => (pages.get().into(), STEPS_CHOSEN),
-        None => ((dirty / form.per_page / STEPS).max(COMMIT_STEP), STEPS_MIN),
+        None => ((dirty / form.per_page() / STEPS).max(COMMIT_STEP), STEPS_MIN),
     };
-    let pages = pages.max((2 * path_nodes(height)).div_ceil(form.per_page));
-    let nodes = pages.saturating_mul(form.per_page);
+    let pages = pages.max((2 * path_nodes(height)).div_ceil(form.per_page()));
+    let nodes = pages.saturating_mul(form.per_page());
     (nodes.saturating_mul(steps) <= dirty).then_some(nodes)
 }
 
@@ -299,12 +438,12 @@ pub const fn change_nodes(height: u8) -> usize {
 pub fn dirty_max(form: &Form, slots: usize, height: u8, block_pages: u32) -> usize {
     let pages = block_pages.max(COMMIT_PAGES).min(form.pages / 16) as usize;
     let least = change_nodes(height);
-    (pages * form.per_page).max(least).min(slots.saturating_sub(usize::from(height) + 1))
+    (pages * form.per_page()).max(least).min(slots.saturating_sub(usize::from(height) + 1))
 }
 
 /// The most pages that a commit writes: its nodes, and the first page of a session.
 pub const fn commit_pages(form: &Form, dirty: usize) -> u32 {
-    dirty.div_ceil(form.per_page) as u32 + 1
+    dirty.div_ceil(form.per_page()) as u32 + 1
 }
 
 /// The largest tree that a number of records can form.
@@ -356,5 +495,98 @@ impl Size {
         }
         let leaves = records.div_ceil(capacity(1).max(1));
         Self { height: HEIGHT_MAX, leaves, inner_nodes: 1, too_high: true }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flash::profile::{MLC, TLC};
+
+    const AREA: usize = 4096;
+
+    /// Fills a page with nodes of these levels and bytes until one finds no room.
+    fn fill(form: &Form, area: &mut [u8], nodes: impl Iterator<Item = (u8, usize)>) -> (u8, usize) {
+        let (mut count, mut end) = (0, form.first_at());
+        for (level, used) in nodes {
+            if !form.has_room(count, end, used) {
+                break;
+            }
+            end = form.put_mark(area, (count, level), (end, used));
+            count += 1;
+        }
+        (form.end_page(area, count), count)
+    }
+
+    #[test]
+    fn a_page_has_room_for_many_small_nodes_and_for_more_that_are_not_full() {
+        for (fanout, full, half) in
+            [(None, 15, 15), (Some(32), 15, 29), (Some(16), 30, 59), (Some(4), 110, 204)]
+        {
+            let form = Form::new(&MLC.geometry, &Options { fanout, ..Options::new(4, 4) });
+            assert_eq!(form.per_page(), full, "{fanout:?}");
+            for (share, expected) in [(1, full), (2, half)] {
+                let mut area = [0xFF; AREA];
+                let used = form.node_bytes / share;
+                let nodes = (0..250).map(|at| (1 + at % 3, used));
+                let (tag, count) = fill(&form, &mut area, nodes);
+                assert_eq!(count, expected, "{fanout:?}");
+                assert!(form.is_of(tag, &area) && nodes_in(tag, &area) == count);
+                assert_eq!(node_bytes_in(tag, &area), form.node_bytes);
+                let mut last = 0;
+                for place in 0..count {
+                    let (level, range) = node_in(tag, &area, place).unwrap();
+                    assert_eq!(usize::from(level), 1 + place % 3);
+                    assert!(range.start >= last && range.len() >= used, "{range:?}");
+                    last = range.end;
+                }
+                assert_eq!(node_in(tag, &area, count), None);
+            }
+        }
+    }
+
+    #[test]
+    fn large_pages_have_as_many_nodes_as_before_if_no_fanout_is_given() {
+        let form = Form::new(&TLC.geometry, &Options::new(4, 4));
+        assert_eq!((form.per_page(), form.places()), (15, 15));
+        let form = Form::new(&TLC.geometry, &Options::new(4, 4).fanout(8));
+        assert_eq!((form.per_page(), form.places()), (127, 254));
+    }
+
+    #[test]
+    fn a_page_whose_counts_are_impossible_is_of_no_form() {
+        let form = Form::new(&MLC.geometry, &Options::new(4, 4).fanout(8));
+        let mut area = [0xFF; AREA];
+        let (tag, count) = fill(&form, &mut area, (0..40).map(|_| (1, 50)));
+        assert_eq!((tag, count), (PACKED, 40));
+        for byte in 0..=u8::MAX {
+            let mut wrong = area;
+            wrong[AREA - 3] = byte;
+            assert_eq!(form.is_of(tag, &wrong), usize::from(byte) == form.places());
+            assert!(node_bytes_in(tag, &wrong) < AREA);
+            wrong[AREA - 4] = byte;
+            for place in [0, 39, 40, 254, 255] {
+                let found = node_in(tag, &wrong, place);
+                assert_eq!(found.is_some(), place < 40.min(byte.into()), "{byte} {place}");
+            }
+        }
+        // Ends that fall, and ends behind the area.
+        for end in [0u16, 49, 101, 4096, 4097, u16::MAX] {
+            let mut wrong = area;
+            wrong[AREA - 4 - 6..][..2].copy_from_slice(&end.to_le_bytes());
+            let found = node_in(tag, &wrong, 1).map(|(_, range)| range);
+            assert_eq!(found, (50..=4096).contains(&end).then_some(50..end.into()));
+            assert!(node_in(tag, &wrong, 2).is_none_or(|(_, range)| range.end == 150));
+        }
+        // The areas of other pages, and of none.
+        for tag in 0..=31 {
+            for bytes in [&[][..], &[0; 3], &[0xFF; 4], &[0; AREA], &[0xFF; AREA], &area[1..]] {
+                assert!(tag == PACKED || !form.is_of(tag, bytes), "{tag}");
+                for place in 0..300 {
+                    let found = node_in(tag, bytes, place);
+                    assert!(found.is_none_or(|(_, range)| range.end <= bytes.len()));
+                }
+            }
+        }
     }
 }

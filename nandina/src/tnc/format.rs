@@ -57,7 +57,7 @@ impl<F: Flash> TncIndex<'_, F> {
         self.space.log.blocks.forget_valid();
         self.space.log.blocks.set_valid(root, true);
         self.live.clear();
-        self.live.add(root.0, self.arena.form.per_page);
+        self.live.add(root.0, self.arena.form.places());
         <Checkpoints as Checkpointing>::leave(&mut self.space);
         self.state.forget_unexplained();
         self.state.set_settled(true);

@@ -1,8 +1,9 @@
-//! How many needed nodes each page holds, four bits a page.
+//! How many needed nodes each page holds: four bits a page, or a byte.
 //!
-//! Where a page holds one node, the block table knows enough, and nothing is stored here. No page
-//! is read or written.
+//! Where a page holds one node, the block table knows enough, and nothing is stored here. Everyone
+//! who asks says how many places a page has. No page is read or written.
 
+use super::form::FIXED_MAX;
 use crate::log::checkpoint::Stream;
 
 /// The numbers of needed nodes.
@@ -20,43 +21,47 @@ impl<'b> Live<'b> {
         self.0.fill(0);
     }
 
-    fn get(&self, page: u32) -> u8 {
+    fn get(&self, page: u32, places: usize) -> u8 {
+        if places > FIXED_MAX {
+            return self.0.get(page as usize).copied().unwrap_or(0);
+        }
         match self.0.get(page as usize / 2) {
             Some(byte) => byte >> (4 * (page % 2)) & 0xF,
             None => 0,
         }
     }
 
-    fn set(&mut self, page: u32, count: u8) {
-        if let Some(byte) = self.0.get_mut(page as usize / 2) {
-            let shift = 4 * (page % 2);
-            *byte = *byte & !(0xF << shift) | count << shift;
+    fn set(&mut self, page: u32, count: u8, places: usize) {
+        let (at, shift, mask) =
+            if places > FIXED_MAX { (page, 0, 0xFF) } else { (page / 2, 4 * (page % 2), 0xF) };
+        if let Some(byte) = self.0.get_mut(at as usize) {
+            *byte = *byte & !(mask << shift) | count << shift;
         }
     }
 
-    /// Counts one node more. Returns `false` if the page can hold no more than it has.
-    pub fn add(&mut self, page: u32, most: usize) -> bool {
-        let count = self.get(page);
+    /// Counts one node more. Returns `false` if the page has as many as places.
+    pub fn add(&mut self, page: u32, places: usize) -> bool {
+        let count = self.get(page, places);
         if self.0.is_empty() {
             return true;
         }
-        if usize::from(count) >= most {
+        if usize::from(count) >= places {
             return false;
         }
-        self.set(page, count + 1);
+        self.set(page, count + 1, places);
         true
     }
 
     /// Counts one node less. Returns whether the page holds none now.
-    pub fn remove(&mut self, page: u32) -> bool {
-        let count = self.get(page).saturating_sub(1);
-        self.set(page, count);
+    pub fn remove(&mut self, page: u32, places: usize) -> bool {
+        let count = self.get(page, places).saturating_sub(1);
+        self.set(page, count, places);
         count == 0
     }
 
     /// Needed nodes in the page, where they are counted.
-    pub fn count(&self, page: u32) -> Option<u8> {
-        (!self.0.is_empty()).then(|| self.get(page))
+    pub fn count(&self, page: u32, places: usize) -> Option<u8> {
+        (!self.0.is_empty()).then(|| self.get(page, places))
     }
 }
 
@@ -97,14 +102,21 @@ mod tests {
 
     #[test]
     fn neighbours_are_counted_apart() {
-        let mut bytes = [0xFF; 2];
-        let mut live = Live::new(&mut bytes);
-        for page in [0, 1, 1, 2] {
-            assert!(live.add(page, 2));
+        for places in [2, 15, 16, 255] {
+            let mut bytes = [0xFF; 4];
+            let mut live = Live::new(&mut bytes);
+            for page in [0, 1, 1, 2] {
+                assert!(live.add(page, places));
+            }
+            let counts =
+                |live: &Live<'_>| [0, 1, 2, 3].map(|page| live.count(page, places).unwrap());
+            assert_eq!(counts(&live), [1, 2, 1, 0]);
+            (2..places).for_each(|_| assert!(live.add(1, places)));
+            assert!(!live.add(1, places));
+            assert_eq!(counts(&live), [1, places as u8, 1, 0]);
+            (1..places).for_each(|_| assert!(!live.remove(1, places)));
+            assert!(live.remove(1, places) && live.remove(0, places));
+            assert_eq!(counts(&live), [0, 0, 1, 0]);
         }
-        assert!(!live.add(1, 2));
-        assert_eq!([0, 1, 2, 3].map(|page| live.count(page)), [1, 2, 1, 0].map(Some));
-        assert!(!live.remove(1) && live.remove(1) && live.remove(0));
-        assert_eq!(live.count(2), Some(1));
     }
 }

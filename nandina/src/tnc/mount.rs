@@ -19,7 +19,7 @@
 
 use super::apply::{Key, Value};
 use super::arena::NO_SLOT;
-use super::form::{commit_pages, fanout_in, height_max};
+use super::form::{self, commit_pages, height_max};
 use super::{TncIndex, journal};
 use crate::error::{Damage, Fault, OpenError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -75,9 +75,15 @@ impl<F: Flash> TncIndex<'_, F> {
         };
         match self.space.load(page.0, 0) {
             Ok(frame) => {
+                let tag = self.space.log.header(frame).tag;
                 let area = &self.space.log.frames.bytes(frame)[..self.space.area_bytes()];
-                let (found, expected) = (fanout_in(area).into(), self.arena.form.fanout().into());
-                OpenError::Mismatch { setting: "fanout", found, expected }
+                match self.arena.form.other_fanout(tag, area) {
+                    Some((found, expected)) => {
+                        let (found, expected) = (found.into(), expected.into());
+                        OpenError::Mismatch { setting: "fanout", found, expected }
+                    }
+                    None => fault.into(),
+                }
             }
             Err(fault) => fault.into(),
         }
@@ -199,14 +205,25 @@ impl<F: Flash> TncIndex<'_, F> {
             return Err(Fault::Corrupt { page, reason: Damage::ArenaTooSmall });
         }
         self.tree.begin(header.height);
-        let place = usize::from(header.tag).saturating_sub(1);
-        if place >= self.arena.form.per_page {
+        let place = self.count_nodes(page, header)?.saturating_sub(1);
+        if place >= self.arena.form.places() {
             return Err(Fault::Corrupt { page, reason: Damage::OtherFanout });
         }
         let root = self.arena.form.pointer(page.0, place);
         let slot = self.read_node(root, self.tree.height(), NO_SLOT)?;
         self.tree.set_root(slot);
         Ok(root)
+    }
+
+    /// How many nodes `page` has.
+    fn count_nodes(
+        &mut self,
+        page: PageNumber,
+        header: &PageHeader,
+    ) -> Result<usize, Fault<F::Error>> {
+        let frame = self.space.load(page.0, 0)?;
+        let area = &self.space.log.frames.bytes(frame)[..self.space.area_bytes()];
+        Ok(form::nodes_in(header.tag, area))
     }
 
     /// Sets the number of records to `records`, as `page` says.
@@ -320,8 +337,7 @@ impl<F: Flash> TncIndex<'_, F> {
         if self.tree.height() == 1 {
             return Ok(());
         }
-        let (mut slot, mut next) =
-            (self.tree.root(), [0usize; super::form::HEIGHT_MAX as usize + 1]);
+        let (mut slot, mut next) = (self.tree.root(), [0usize; form::HEIGHT_MAX as usize + 1]);
         loop {
             let level = self.arena.level(slot);
             let at = &mut next[usize::from(level)];
@@ -347,12 +363,13 @@ impl<F: Flash> TncIndex<'_, F> {
         let (page, at) = self.arena.form.place_of(place);
         let number = PageNumber(page);
         let fault = |reason| Err(Fault::Corrupt { page: number, reason });
-        if page >= self.arena.form.pages || at >= self.arena.form.per_page {
+        let places = self.arena.form.places();
+        if page >= self.arena.form.pages || at >= places {
             return fault(Damage::BeyondChip);
         }
-        let before = self.live.count(page);
+        let before = self.live.count(page, places);
         let can_have = match before {
-            Some(_) => self.live.add(page, self.arena.form.per_page),
+            Some(_) => self.live.add(page, places),
             None => self.space.log.blocks.can_have(number),
         };
         if !can_have {

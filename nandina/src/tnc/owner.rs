@@ -6,7 +6,7 @@
 
 use super::apply::Key;
 use super::arena::{NO_SLOT, slot_in};
-use super::form::level_in;
+use super::form::node_in;
 use super::{Checkpoints, TncIndex};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -56,7 +56,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
     }
 
     fn pages_to_empty(&self, valid: u32, together: bool) -> u32 {
-        let nodes = valid * self.arena.form.per_page as u32;
+        let nodes = valid * self.arena.form.places() as u32;
         self.means().pages_to_empty(nodes, self.tree.height(), self.tree.inner_nodes(), together)
     }
 
@@ -111,7 +111,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
     }
 
     fn counts_moves(&self) -> bool {
-        self.arena.form.per_page == 1
+        self.arena.form.per_page() == 1
     }
 
     /// A change that commits programs a path and a page of the journal.
@@ -123,7 +123,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
 
     /// The block with the fewest nodes, where a page holds several.
     fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
-        if self.arena.form.per_page == 1 {
+        if self.arena.form.per_page() == 1 {
             return self.space.victim(gains);
         }
         let (blocks, active) = (&self.space.log.blocks, self.space.log.active_block());
@@ -137,14 +137,15 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Full pages of nodes that were written ahead of the next commit.
     #[inline(never)]
     fn written_pages(&self) -> u32 {
-        (self.arena.written() / self.arena.form.per_page) as u32
+        (self.arena.written() / self.arena.form.per_page()) as u32
     }
 
     /// Needed nodes in the pages of `block`.
     fn nodes_in(&self, block: BlockNumber) -> u32 {
         let pages = self.space.log.geometry().pages_per_block;
         let from = block.0 * pages;
-        (from..from + pages).filter_map(|page| self.live.count(page)).map(u32::from).sum()
+        let count = |page| self.live.count(page, self.arena.form.places());
+        (from..from + pages).filter_map(count).map(u32::from).sum()
     }
 
     /// Writes the needed nodes of `page` elsewhere, durably.
@@ -169,7 +170,7 @@ impl<F: Flash> TncIndex<'_, F> {
         if let Some(block) = beside {
             let last = (block.0 + 1) * self.space.log.geometry().pages_per_block;
             for page in (page.0 + 1..last).map(PageNumber) {
-                let nodes = self.arena.form.per_page * usize::from(self.tree.height());
+                let nodes = self.arena.form.places() * usize::from(self.tree.height());
                 if self.arena.dirty() + nodes > self.dirty_max()
                     || self.space.log.room()
                         <= self.commit_pages() + u32::from(self.tree.height()) + 1
@@ -223,7 +224,7 @@ impl<F: Flash> TncIndex<'_, F> {
         beside: Option<BlockNumber>,
     ) -> Result<bool, Fault<F::Error>> {
         let mut is_needed = false;
-        for at in 0..self.arena.form.per_page {
+        for at in 0..self.arena.form.places() {
             // A path may have more nodes than a page that is written ahead.
             while self.arena.dirty() + usize::from(self.tree.height()) > self.dirty_max() {
                 if self.empties_blocks() { self.write_ahead(false)? } else { self.commit()? }
@@ -241,7 +242,7 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Whether a node in `page` is one of the tree.
     fn find_needed(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
-        for at in 0..self.arena.form.per_page {
+        for at in 0..self.arena.form.places() {
             if self.needed_node(page, at)?.is_some() {
                 return Ok(true);
             }
@@ -269,14 +270,11 @@ impl<F: Flash> TncIndex<'_, F> {
         at: usize,
     ) -> Result<Option<FirstKey>, Fault<F::Error>> {
         let frame = self.space.load(page.0, 0)?;
-        let nodes = usize::from(self.space.log.header(frame).tag);
-        if at >= nodes.min(self.arena.form.per_page) {
-            return Ok(None);
-        }
-        let bytes = self.space.log.frames.bytes(frame);
-        let level = level_in(bytes[at]).clamp(1, self.tree.height());
-        let node = &bytes[self.arena.form.node_at(at)..][..self.arena.form.node_bytes];
-        let node = Node::parse(node, self.arena.form.shape(level));
+        let bytes = &self.space.log.frames.bytes(frame)[..self.space.area_bytes()];
+        let tag = self.space.log.header(frame).tag;
+        let Some((level, range)) = node_in(tag, bytes, at) else { return Ok(None) };
+        let level = level.clamp(1, self.tree.height());
+        let node = Node::parse(&bytes[range], self.arena.form.shape(level));
         let key = node.filter(|node| node.count() > 0).map(|node| Key::of(node.key(0)));
         Ok(Some((key, level)))
     }

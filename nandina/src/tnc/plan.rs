@@ -191,8 +191,13 @@ impl System for Tnc {
         path_pages: |_| 1,
     });
 
-    const PACKED: Option<Packed> =
-        Some(Packed { per_page: form::per_page_in, node_at: form::node_in, is_journal });
+    const PACKED: Option<Packed> = Some(Packed {
+        places: form::places_in,
+        nodes: form::nodes_in,
+        node_bytes: form::node_bytes_in,
+        node_at: form::node_in,
+        is_journal,
+    });
 
     type Engine<'b, F: Flash> = TncIndex<'b, F>;
 
@@ -244,7 +249,7 @@ impl System for Tnc {
         let limits = means.limits(size.height, size.inner_nodes);
         let fits = !too_high && nodes <= limits.nodes;
         let (valid_pages, limit_pages) =
-            (nodes.div_ceil(form.per_page as u32), means.limit_pages(&limits));
+            (nodes.div_ceil(form.per_page() as u32), means.limit_pages(&limits));
         let height = u64::from(size.height);
         let limits = means.limits(size.height, if fits { size.inner_nodes } else { 1 });
         let dirty = means.dirty_max(size.height);
@@ -258,7 +263,7 @@ impl System for Tnc {
         let path = Cost { reads: 3 * height, programs, erases: erase(programs) };
         let whole = Cost { reads: 0, programs: commit, erases: erase(commit) };
         // A victim is emptied: its pages, their paths, and a commit for each of them at most.
-        let emptied = block * height * form.per_page as u64;
+        let emptied = block * height * form.places() as u64;
         let collected = Cost {
             reads: emptied * (2 + height),
             programs: emptied + block,

@@ -118,7 +118,7 @@ impl Means {
 
     /// Pages of a step; 0 if commits are not divided into steps.
     pub fn step_pages(&self, height: u8) -> u32 {
-        self.step_nodes(height).map_or(0, |nodes| (nodes / self.form.per_page) as u32)
+        self.step_nodes(height).map_or(0, |nodes| (nodes / self.form.per_page()) as u32)
     }
 
     /// Blocks written from one commit to the next, beside those that the journal fills.
@@ -144,7 +144,7 @@ impl Means {
         let height = u32::from(height);
         let dirty = dirty_max.saturating_sub(height);
         let each = dirty.saturating_sub(inner_nodes).max(dirty / height).max(1);
-        let largest = dirty_max.saturating_sub(self.form.per_page as u32 * height);
+        let largest = dirty_max.saturating_sub(self.form.per_page() as u32 * height);
         let (mut above, mut commits) = (nodes * (height - 1), nodes.div_ceil(each));
         if together {
             for _ in 0..ROUNDS {
@@ -167,7 +167,7 @@ impl Means {
     /// The most pages, as above, and the number of commits.
     fn page_by_page(&self, nodes: u32, height: u8, inner_nodes: u32, together: bool) -> (u32, u32) {
         let (written, commits) = self.written(nodes, height, inner_nodes, together);
-        let per_page = self.form.per_page as u32;
+        let per_page = self.form.per_page() as u32;
         let commits = if together { commits } else { nodes.min(self.extent.block_pages) };
         let partial = if per_page > 1 { commits } else { 0 };
         (written.div_ceil(per_page) + partial, commits)
@@ -179,7 +179,7 @@ impl Means {
     /// a commit.
     pub fn writes_ahead(&self, height: u8) -> bool {
         let path = 2 * usize::from(height) + 2;
-        self.form.per_page > 1 && self.dirty_max(height) >= self.form.per_page + path
+        self.form.per_page() > 1 && self.dirty_max(height) >= self.form.per_page() + path
     }
 
     /// The most nodes from level 3 on.
@@ -203,7 +203,7 @@ impl Means {
     /// once; an inner node of another level is written as often as a node below it moves. The root
     /// is written once.
     fn pages_at_once(&self, nodes: u32, height: u8, inner_nodes: u32) -> u32 {
-        let per_page = self.form.per_page as u32;
+        let per_page = self.form.per_page() as u32;
         let room =
             (self.dirty_max(height) as u32).saturating_sub(2 * (u32::from(height) + per_page));
         let upper = self.upper_nodes(height, inner_nodes);
@@ -231,7 +231,7 @@ impl Means {
         let reserve_pages = (1 + settled) * block;
         let mut best = Limits { nodes: 0, room_pages: operation + reserve_pages, reserve_pages };
         for valid in 1..block {
-            let nodes = valid * self.form.per_page as u32;
+            let nodes = valid * self.form.per_page() as u32;
             let (pages, commits) = if self.writes_ahead(height) {
                 (self.pages_at_once(nodes, height, inner_nodes), 1)
             } else {
@@ -259,14 +259,14 @@ impl Means {
     /// The dirty nodes are committed first. Then the nodes of a page, their paths and the other
     /// nodes are written.
     pub fn move_cost(&self, height: u8, beside: u32, writing: &Writing) -> u32 {
-        let nodes = u32::from(height) * self.form.per_page as u32 + beside;
+        let nodes = u32::from(height) * self.form.places() as u32 + beside;
         let programs = commit_pages(&self.form, self.dirty_max(height)) + nodes + 1;
         2 + 3 * nodes + writing.cost(programs, self.extent.block_pages)
     }
 
     /// The limit in pages, if each page is full.
     pub fn limit_pages(&self, limits: &Limits) -> u32 {
-        limits.nodes / self.form.per_page as u32
+        limits.nodes / self.form.per_page() as u32
     }
 }
 
@@ -362,7 +362,7 @@ impl<F: Flash> TncIndex<'_, F> {
     #[inline(never)]
     pub(super) fn kept_for(&self, changes: usize) -> u32 {
         let again = (changes * usize::from(self.tree.height())).min(self.arena.written());
-        self.kept() + again.div_ceil(self.arena.form.per_page) as u32
+        self.kept() + again.div_ceil(self.arena.form.per_page()) as u32
     }
 
     /// Whether a change writes a step of the next commit. A step has `step` nodes.
@@ -385,7 +385,7 @@ impl<F: Flash> TncIndex<'_, F> {
         let in_ram = left * before / changed;
         let in_journal = self.journal.pages_max().saturating_sub(self.journal.pages()) as usize;
         // A page of the journal, and those of the nodes that become dirty.
-        let pages = 1 + path.div_ceil(self.arena.form.per_page);
+        let pages = 1 + path.div_ceil(self.arena.form.per_page());
         let on_flash = self.space.room().saturating_sub(self.kept_for(changes)) as usize / pages;
         self.room.drains || in_ram.min(in_journal).min(on_flash) <= needed + changes
     }

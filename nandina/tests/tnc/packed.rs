@@ -1,6 +1,9 @@
-//! Pages with several nodes: how full a chip gets, and how its blocks are emptied through cuts.
+//! Pages with several nodes: how full a chip gets, how its blocks are emptied through cuts, and
+//! pages whose counts are any bytes.
 
-use nandina::flash::{Geometry, Profile};
+use nandina::engine::System;
+use nandina::flash::{Geometry, PageNumber, Profile};
+use nandina::node::{PageHeader, PageLayout};
 use nandina::{OpenError, Options, Removed, WriteError};
 use nandina_sim::{Chip, Cut, Faults};
 
@@ -165,4 +168,115 @@ fn an_index_is_refused_with_another_fanout_and_not_called_damaged() {
         assert_eq!(content(&mut index), full, "{made:?}");
         expect_sound(&mut index, "after refusals");
     }
+}
+
+const LAYOUT: PageLayout = PageLayout::new(2048, 64);
+
+/// The headers and the areas of all pages of nodes, with their numbers.
+fn node_pages(chip: &Chip) -> Vec<(PageNumber, PageHeader, Vec<u8>)> {
+    let (mut chip, mut pages) = (chip.clone(), Vec::new());
+    for page in (0..chip.profile().geometry.pages()).map(PageNumber) {
+        let mut frame = Vec::new();
+        chip.corrupt_page(page, |main, spare| frame = [&*main, &spare[..40]].concat());
+        if let Ok(header) = LAYOUT.open(&frame)
+            && header.tag > 0
+        {
+            pages.push((page, header, frame[..2048].to_vec()));
+        }
+    }
+    pages
+}
+
+#[test]
+fn nodes_that_are_not_full_share_pages_by_the_bytes_that_they_use() {
+    let packed = Tnc::PACKED.unwrap();
+    for (fanout, least) in [(None, 7), (Some(32), 7), (Some(16), 14), (Some(4), 28)] {
+        let options = Options { fanout, ..OPTIONS.arena_bytes(400 * 300) };
+        let (mut chip, mut ram) = (Chip::new(LARGE), ram(&LARGE, &options));
+        let (mut numbers, mut model) = (Numbers(3), Model::new());
+        let mut index = Tree::format(&mut chip, &options, &mut ram).unwrap();
+        for _ in 0..1000 {
+            let number = numbers.below(1 << 20);
+            index.insert(&number.to_be_bytes(), &value(number, 0)).unwrap();
+            model.insert(number.to_be_bytes(), value(number, 0));
+        }
+        index.close();
+        let mut index = Tree::open(&mut chip, &options, &mut ram).unwrap();
+        expect_content(&mut index, &model, "after random inserts");
+        let mut most = 0;
+        for (_, header, area) in node_pages(&chip) {
+            let nodes = (packed.nodes)(header.tag, &area);
+            let places = (packed.places)(header.tag, &area);
+            let ranges = (0..nodes).map(|place| (packed.node_at)(header.tag, &area, place));
+            assert!(nodes <= places && ranges.flatten().count() == nodes);
+            most = most.max(nodes);
+        }
+        println!("{fanout:?}: at most {most} nodes in a page");
+        assert!(if fanout.is_some() { most > least } else { most == least }, "{fanout:?}: {most}");
+    }
+}
+
+/// What a page says of its nodes may be anything, with a right checksum.
+#[test]
+fn pages_with_any_counts_and_ends_of_nodes_lead_to_errors_and_to_no_panic() {
+    let options = OPTIONS.fanout(8).arena_bytes(40 * 150);
+    let (mut chip, mut ram) = (Chip::new(LARGE), ram(&LARGE, &options));
+    let mut numbers = Numbers(8);
+    let mut index = Tree::format(&mut chip, &options, &mut ram).unwrap();
+    for _ in 0..900 {
+        let number = numbers.below(1 << 10);
+        index.insert(&number.to_be_bytes(), &value(number, 0)).unwrap();
+    }
+    let pages = node_pages(&chip);
+    let commits = pages.iter().filter(|(_, header, _)| header.height > 0);
+    let (root, ..) = commits.max_by_key(|(_, header, _)| header.sequence).unwrap();
+    let changed = |page: PageNumber, change: &mut dyn FnMut(&mut [u8])| {
+        let mut copy = chip.clone();
+        copy.corrupt_page(page, |main, spare| {
+            let mut frame = [&*main, &spare[..40]].concat();
+            let header = LAYOUT.header(&frame);
+            change(&mut frame);
+            LAYOUT.reseal(&mut frame, &header);
+            main.copy_from_slice(&frame[..main.len()]);
+            spare[..40].copy_from_slice(&frame[main.len()..]);
+        });
+        copy
+    };
+    for places in [0, 1, 2, 15, 16, 17, 200, 255] {
+        let mut copy = changed(*root, &mut |frame| frame[2048 - 3] = places);
+        let error = Tree::open(&mut copy, &options, &mut ram).map(drop).unwrap_err();
+        assert!(matches!(error, OpenError::Corrupt { .. }), "{places} places: {error}");
+    }
+    let (mut refused, mut used) = (0, 0);
+    for turn in 0..1500u32 {
+        let (page, ..) = pages[numbers.below(pages.len() as u32) as usize];
+        let page = if turn % 3 == 0 { *root } else { page };
+        let mut copy = changed(page, &mut |frame| {
+            for _ in 0..=numbers.below(3) {
+                let at = match numbers.below(4) {
+                    // A count, the fanout, an entry, or any byte.
+                    0 => 2048 - 4 + numbers.below(2),
+                    1 => 2048 - 2 + numbers.below(2),
+                    2 => 2048 - 5 - numbers.below(60),
+                    _ => numbers.below(2048),
+                };
+                frame[at as usize] = numbers.below(256) as u8;
+            }
+        });
+        copy.limit_operations(Some(1_000_000));
+        match Tree::open(&mut copy, &options, &mut ram) {
+            Err(_) => refused += 1,
+            Ok(mut index) => {
+                used += 1;
+                let _ = try_content(&mut index);
+                for _ in 0..60 {
+                    let _ = make(&mut index, change(&mut numbers, 1 << 10));
+                    let _ = index.gc_step(100);
+                }
+                let _ = index.check(|_| ());
+            }
+        }
+    }
+    println!("{refused} refused, {used} used");
+    assert!(refused > 100 && used > 100, "{refused} refused, {used} used");
 }

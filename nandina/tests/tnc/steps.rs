@@ -166,7 +166,7 @@ fn steps_in(programs: &[u64]) -> usize {
 
 #[test]
 fn a_cut_at_every_operation_of_the_steps_leaves_the_old_or_the_new_state_for_good() {
-    const CHANGES: u32 = 120;
+    const CHANGES: u32 = 180;
     for (at, (profile, options)) in stepped().into_iter().enumerate() {
         let mut ram = ram(&profile, &options);
         let mut chip = Chip::with_seed(profile, at as u64);
