@@ -182,17 +182,17 @@ impl Means {
         self.form.per_page() > 1 && self.dirty_max(height) >= self.form.per_page() + path
     }
 
-    /// The most nodes from level 3 on.
+    /// The most nodes from the level `from` on, which is 3 or more.
     ///
     /// Two neighbours below one parent always have more children than one node can hold.
-    fn upper_nodes(&self, height: u8, inner_nodes: u32) -> u32 {
+    fn upper_nodes(&self, from: u32, height: u8, inner_nodes: u32) -> u32 {
         let pair = self.form.capacity(2) as u32 + 1;
         let (mut most, mut below) = (1, inner_nodes);
         for level in 3..u32::from(height) {
             below = 2 * below / pair + 1;
             // One node below each parent may be left over, so each level adds to all levels below
             // it.
-            most += below * (level - 2) + 1;
+            most += if level < from { 0 } else { below * (level + 1 - from) + 1 };
         }
         most
     }
@@ -201,18 +201,26 @@ impl Means {
     ///
     /// Each node is written, and so are those above it. Upper levels that fit in RAM are written
     /// once; an inner node of another level is written as often as a node below it moves. The root
-    /// is written once.
+    /// is written once. Lower nodes are always written first, so every level from which on all
+    /// nodes fit in RAM gives a bound, and the least of them holds.
     fn pages_at_once(&self, nodes: u32, height: u8, inner_nodes: u32) -> u32 {
         let per_page = self.form.per_page() as u32;
         let room =
             (self.dirty_max(height) as u32).saturating_sub(2 * (u32::from(height) + per_page));
-        let upper = self.upper_nodes(height, inner_nodes);
         let above = match height {
             1 => 0,
             2 => 1,
-            _ if inner_nodes <= room => nodes.min(inner_nodes) + upper,
-            _ if upper <= room => nodes + upper,
-            _ => nodes * (u32::from(height) - 2) + 1,
+            _ => (2..=u32::from(height))
+                .filter_map(|from| {
+                    let upper = self.upper_nodes(from.max(3), height, inner_nodes);
+                    let (fits, below) = match from {
+                        2 => (inner_nodes <= room, nodes.min(inner_nodes)),
+                        _ => (upper <= room.max(1), nodes * (from - 2)),
+                    };
+                    fits.then_some(below + upper)
+                })
+                .min()
+                .unwrap_or(0),
         };
         (nodes + above).div_ceil(per_page) + 1
     }
