@@ -121,6 +121,13 @@ impl PageLayout {
         bytes[field::CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
     }
 
+    /// Seals a page without appended records whose header is in `frame` already.
+    pub fn seal_written(&self, frame: &mut [u8], sum: &mut Sum<'_>) {
+        let (area, bytes) = frame.split_at_mut(self.area_bytes());
+        let checksum = Self::checksum(area, bytes, false, sum).unwrap_or(0);
+        bytes[field::CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
+    }
+
     /// Writes the header of `frame` without a checksum.
     ///
     /// The result is not yet a page of a medium.

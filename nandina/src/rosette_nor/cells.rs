@@ -2,12 +2,15 @@
 //!
 //! What crosses a page is several operations. Only bytes in which a bit falls are programmed.
 
-use super::form::Form;
-use super::head::TAIL_MAX;
-use crate::bytes::is_erased;
+use core::cmp::Ordering;
+
+use super::form::{COMMIT_BYTES, Form};
+use super::head::{self, Head};
+use super::slot::looks_blank;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
 use crate::log::Chip;
+use crate::node::Medium;
 
 /// Attempts to read a page.
 pub const READS_MAX: u32 = 3;
@@ -21,6 +24,8 @@ pub struct Cells<'b, F> {
     /// A page that was read, of which a part is known.
     page: &'b mut [u8],
     form: Form,
+    /// The page size as a power of two; 0 if it is none.
+    page_shift: u8,
     verify: bool,
     /// The sector whose program or erase the chip rejected.
     failed: Option<Sector>,
@@ -28,7 +33,9 @@ pub struct Cells<'b, F> {
 
 impl<'b, F: Flash> Cells<'b, F> {
     pub const fn new(flash: F, form: Form, verify: bool, page: &'b mut [u8]) -> Self {
-        Self { chip: Chip::new(flash), page, form, verify, failed: None }
+        let bytes = form.page_bytes();
+        let page_shift = if bytes.is_power_of_two() { bytes.trailing_zeros() as u8 } else { 0 };
+        Self { chip: Chip::new(flash), page, form, page_shift, verify, failed: None }
     }
 
     pub const fn flash(&self) -> &F {
@@ -51,8 +58,21 @@ impl<'b, F: Flash> Cells<'b, F> {
 
     /// The page at a position of a sector.
     pub const fn page(&self, sector: Sector, at: usize) -> PageNumber {
-        let page = sector as usize * self.form.pages + at / self.form.page_bytes();
-        PageNumber(page as u32)
+        self.locate(sector, at).0
+    }
+
+    /// Where a position is in its page.
+    pub const fn in_page(&self, at: usize) -> usize {
+        self.locate(0, at).1
+    }
+
+    /// The page at a position of a sector, and where in that page it is.
+    const fn locate(&self, sector: Sector, at: usize) -> (PageNumber, usize) {
+        let page_bytes = self.form.page_bytes();
+        // A small processor divides slowly, and this is done for each read.
+        let page = if self.page_shift > 0 { at >> self.page_shift } else { at / page_bytes };
+        let first = sector as usize * self.form.pages();
+        (PageNumber((first + page) as u32), at - page * page_bytes)
     }
 
     /// The sector that the chip rejected last; it is forgotten.
@@ -61,6 +81,7 @@ impl<'b, F: Flash> Cells<'b, F> {
     }
 
     /// Damage in the page at a position.
+    #[inline(never)]
     pub const fn damage(&self, sector: Sector, at: usize, reason: Damage) -> Fault<F::Error> {
         Fault::Corrupt { page: self.page(sector, at), reason }
     }
@@ -94,9 +115,9 @@ impl<'b, F: Flash> Cells<'b, F> {
     ) -> Result<(), Fault<F::Error>> {
         let page_bytes = self.form.page_bytes();
         while !out.is_empty() {
-            let start = at % page_bytes;
+            let (page, start) = self.locate(sector, at);
             let bytes = out.len().min(page_bytes - start);
-            self.read_page(self.page(sector, at), start, start + bytes)?;
+            self.read_page(page, start, start + bytes)?;
             let (now, rest) = out.split_at_mut(bytes);
             now.copy_from_slice(&self.page[start..start + bytes]);
             (out, at) = (rest, at + bytes);
@@ -104,14 +125,61 @@ impl<'b, F: Flash> Cells<'b, F> {
         Ok(())
     }
 
-    /// Reads the head of a leaf and the header behind it into the start of `tail`.
+    /// The checksum in the commit at a position; `None` if it is not whole.
+    #[inline(never)]
+    pub fn committed(&mut self, sector: Sector, at: usize) -> Result<Option<u32>, Fault<F::Error>> {
+        let mut commit = [0; COMMIT_BYTES];
+        self.read(sector, at, &mut commit)?;
+        Ok(head::committed(&commit))
+    }
+
+    /// The bytes from `at` on, as many as `scratch` has.
     ///
-    /// Returns whether the page could be read. Cost: one read.
-    pub fn read_tail(
+    /// They are there if they cross a page, else in the page buffer.
+    ///
+    /// Cost: as [`read`](Self::read), but the bytes of one page are not copied.
+    pub fn view<'a>(
+        &'a mut self,
+        sector: Sector,
+        at: usize,
+        scratch: &'a mut [u8],
+    ) -> Result<&'a [u8], Fault<F::Error>> {
+        let (page, start) = self.locate(sector, at);
+        let end = start + scratch.len();
+        if scratch.is_empty() || end > self.form.page_bytes() {
+            self.read(sector, at, scratch)?;
+            return Ok(scratch);
+        }
+        self.read_page(page, start, end)?;
+        Ok(&self.page[start..end])
+    }
+
+    /// Compares the key at a position with `key`, which may be shorter.
+    ///
+    /// Cost: as [`read`](Self::read) of that key.
+    pub fn compare(
         &mut self,
         sector: Sector,
-        tail: &mut [u8; TAIL_MAX],
-    ) -> Result<bool, Fault<F::Error>> {
+        mut at: usize,
+        mut key: &[u8],
+    ) -> Result<Ordering, Fault<F::Error>> {
+        let mut bytes = self.form.key_bytes;
+        let mut found = Ordering::Equal;
+        while bytes > 0 {
+            let (page, start) = self.locate(sector, at);
+            let now = bytes.min(self.form.page_bytes() - start);
+            self.read_page(page, start, start + now)?;
+            let (same, rest) = key.split_at(now.min(key.len()));
+            found = found.then(self.page[start..start + now].cmp(same));
+            (key, at, bytes) = (rest, at + now, bytes - now);
+        }
+        Ok(if key.is_empty() { found } else { found.then(Ordering::Less) })
+    }
+
+    /// Reads the head of a leaf and the header behind it into the page buffer.
+    ///
+    /// Returns whether the page could be read. Cost: one read.
+    pub fn look_at_tail(&mut self, sector: Sector) -> Result<bool, Fault<F::Error>> {
         let (at, bytes) = (self.form.head_at(), self.form.tail_bytes());
         let page = self.page(sector, 0);
         let read = if self.form.has_header_inside() {
@@ -120,13 +188,23 @@ impl<'b, F: Flash> Cells<'b, F> {
             self.read_whole(page)
         };
         match read {
-            Ok(()) => {
-                tail[..bytes].copy_from_slice(&self.page[at..at + bytes]);
-                Ok(true)
-            }
+            Ok(()) => Ok(true),
             Err(Fault::Corrupt { .. }) => Ok(false),
             Err(fault) => Err(fault),
         }
+    }
+
+    /// The head that was read just now, and the header behind it.
+    pub fn tail(&self) -> &[u8] {
+        &self.page[self.form.head_at()..][..self.form.tail_bytes()]
+    }
+
+    /// What the head says that was read just now, if it is one of this medium.
+    #[inline(never)]
+    pub fn head(&mut self, medium: &Medium) -> Option<Head> {
+        let tail = &self.page[self.form.head_at()..][..self.form.tail_bytes()];
+        let chip = &mut self.chip;
+        head::read(&self.form, tail, medium, &mut |pieces| chip.checksum(pieces))
     }
 
     /// Reads a page with its spare area.
@@ -196,10 +274,9 @@ impl<'b, F: Flash> Cells<'b, F> {
     ) -> Result<(), Fault<F::Error>> {
         let page_bytes = self.form.page_bytes();
         while !bytes.is_empty() {
-            let start = at % page_bytes;
+            let (page, start) = self.locate(sector, at);
             let (now, rest) = bytes.split_at(bytes.len().min(page_bytes - start));
-            if !is_erased(now) {
-                let page = self.page(sector, at);
+            if !looks_blank(now) {
                 let done = self.chip.overwrite(page, start as u32, now);
                 self.note(sector, done)?;
                 if self.verify {
@@ -242,7 +319,7 @@ impl<'b, F: Flash> Cells<'b, F> {
             for at in (0..self.form.sector_bytes()).step_by(self.form.page_bytes()) {
                 let page = self.page(sector, at);
                 match self.read_whole(page) {
-                    Ok(()) if is_erased(self.page) => {}
+                    Ok(()) if looks_blank(self.page) => {}
                     Ok(()) | Err(Fault::Corrupt { .. }) => return self.reject(sector, page),
                     Err(fault) => return Err(fault),
                 }

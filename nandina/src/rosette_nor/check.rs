@@ -1,8 +1,8 @@
 //! Checks every invariant of an index on the chip. Nothing is repaired.
 
 use super::directory::Leaf;
-use super::form::{COMMIT_BYTES, GROUP, GROUP_BYTES, TAG_BYTES};
-use super::head::{self, TAIL_MAX};
+use super::form::{GROUP, GROUP_BYTES, TAG_BYTES};
+use super::head;
 use super::leaves::SectorLeaves;
 use super::pool::Use;
 use super::slot::{self, State};
@@ -64,15 +64,14 @@ impl<F: Flash> SectorLeaves<'_, F> {
         if self.pool.state(leaf.sector) != Use::Live {
             violated("it owns keys but its sector is not live");
         }
-        let mut tail = [0; TAIL_MAX];
-        let Some(head) = self.read_leaf(leaf.sector, &mut tail)? else {
+        let Some(head) = self.read_leaf(leaf.sector)? else {
             violated("it owns keys but is no leaf");
             return Ok(());
         };
         if head.identity != self.state.identity() || head.sorted != leaf.sorted {
             violated("it is not the leaf that was found");
         }
-        let (low, high) = head::fences(&self.form, &tail);
+        let (low, high) = head::fences(&self.form, self.page);
         let ends = match (high, self.directory.high(rank)) {
             (None, _) => true,
             (Some(fence), Some(high)) => high <= fence,
@@ -84,9 +83,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         if self.directory.high(rank).is_some_and(|high| high <= self.directory.low(rank)) {
             violated("separators are out of order");
         }
-        let mut commit = [0; COMMIT_BYTES];
-        self.cells.read(leaf.sector, self.form.marks_at(), &mut commit)?;
-        let sum = head::committed(&commit).unwrap_or(0);
+        let sum = self.cells.committed(leaf.sector, self.form.marks_at())?.unwrap_or(0);
         if !self.sorted_is_whole(leaf.sector, leaf.sorted.into(), sum)? {
             violated("its sorted records are damaged");
         }

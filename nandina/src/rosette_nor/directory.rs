@@ -33,6 +33,13 @@ pub struct Leaf {
     pub is_trimmed: bool,
 }
 
+impl Leaf {
+    /// A leaf that was just written, with an empty log.
+    pub const fn new(sector: Sector, sorted: u16) -> Self {
+        Self { sector, sorted, live: sorted, used: 0, is_untouched: false, is_trimmed: false }
+    }
+}
+
 /// The leaves, in the order of their keys.
 pub struct Directory<'b> {
     entries: &'b mut [u8],

@@ -51,7 +51,7 @@ impl<'b, F: Flash> Engine<'b, F> for SectorLeaves<'b, F> {
     }
 
     fn statistics(&self) -> Statistics {
-        let pages = self.form.pages as u32;
+        let pages = self.form.pages() as u32;
         Statistics {
             height: if self.directory.len() > 1 { 2 } else { 1 },
             records: self.state.records(),
@@ -71,9 +71,11 @@ impl<'b, F: Flash> Engine<'b, F> for SectorLeaves<'b, F> {
 
     fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, EngineFault<F>> {
         self.mount_if_in_doubt()?;
-        let rank = self.directory.find(key);
-        self.touch_to_read(rank)?;
-        let leaf = self.directory.leaf(self.directory.find(key));
+        let mut leaf = self.directory.leaf(self.directory.find(key));
+        if leaf.is_untouched {
+            self.touch_to_read(self.directory.find(key))?;
+            leaf = self.directory.leaf(self.directory.find(key));
+        }
         match self.look(&leaf, key)? {
             Some(at) => self.value(&leaf, at).map(Some),
             None => Ok(None),

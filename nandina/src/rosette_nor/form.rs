@@ -48,7 +48,10 @@ pub struct Form {
     pub key_bytes: usize,
     pub value_bytes: usize,
     pub layout: PageLayout,
-    pub pages: usize,
+    /// Pages of a sector.
+    pages: u16,
+    /// Sorted records in page 0.
+    in_first: u16,
 }
 
 /// Where the log of a leaf lies.
@@ -77,8 +80,17 @@ impl Log {
 
 impl Form {
     pub const fn new(geometry: &Geometry, key_bytes: usize, value_bytes: usize) -> Self {
-        let pages = geometry.pages_per_block as usize;
-        Self { key_bytes, value_bytes, layout: layout_of(geometry), pages }
+        let pages = geometry.pages_per_block as u16;
+        let form = Self { key_bytes, value_bytes, layout: layout_of(geometry), pages, in_first: 0 };
+        // It is divided here once, and not for each record that is read.
+        let in_first = form.head_at() / form.record_bytes();
+        let in_first = if in_first < SORTED_MAX { in_first } else { SORTED_MAX };
+        Self { in_first: in_first as u16, ..form }
+    }
+
+    /// Pages of a sector.
+    pub const fn pages(&self) -> usize {
+        self.pages as usize
     }
 
     /// Bytes of the main data of a page.
@@ -88,7 +100,7 @@ impl Form {
 
     /// Bytes of the main data of a sector.
     pub const fn sector_bytes(&self) -> usize {
-        self.page_bytes() * self.pages
+        self.page_bytes() * self.pages()
     }
 
     /// Bytes of a record.
@@ -138,7 +150,7 @@ impl Form {
 
     /// Sorted records in page 0.
     pub const fn in_first(&self) -> usize {
-        self.head_at() / self.record_bytes()
+        self.in_first as usize
     }
 
     /// Where the sorted records behind page 0 begin.
@@ -160,8 +172,9 @@ impl Form {
         let room = self.sector_bytes().saturating_sub(begin);
         let slot_bytes = self.slot_bytes();
         let whole = GROUP * slot_bytes + GROUP_BYTES;
-        let rest = room % whole / slot_bytes;
-        let slots = room / whole * GROUP + if rest < GROUP { rest } else { GROUP - 1 };
+        let groups = room / whole;
+        let rest = (room - groups * whole) / slot_bytes;
+        let slots = groups * GROUP + if rest < GROUP { rest } else { GROUP - 1 };
         let slots = if slots < SLOTS_MAX { slots } else { SLOTS_MAX };
         let slots_at = begin + slots / GROUP * GROUP_BYTES;
         Log { groups_at: begin, slots_at, slots, slot_bytes }

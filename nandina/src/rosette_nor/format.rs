@@ -6,10 +6,11 @@
 
 use super::cells::Sector;
 use super::directory::Leaf;
-use super::form::{COMMIT_BYTES, ENDS_BYTES};
+use super::form::ENDS_BYTES;
 use super::head;
 use super::leaves::SectorLeaves;
 use super::pool::Use;
+use super::write::Writing;
 use crate::engine::KEY_BYTES_MAX;
 use crate::error::{Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
@@ -19,6 +20,9 @@ use crate::node::{Medium, PageFault};
 
 /// A page that holds no head of a leaf, but may hold the root of another system.
 const SECOND_PAGE: PageNumber = PageNumber(1);
+
+/// The lowest key, with which the first range begins.
+const LOWEST: &[u8] = &[0; KEY_BYTES_MAX];
 
 /// Numbers between those of an index of other settings and the new one.
 const FOREIGN_GAP: u64 = 1 << 20;
@@ -42,23 +46,20 @@ impl<F: Flash> SectorLeaves<'_, F> {
         self.state.doubt();
         let identity = self.state.identity().wrapping_add(1);
         self.state.set_identity(identity);
-        let key = [0; KEY_BYTES_MAX];
-        let fences = (&key[..self.form.key_bytes], None);
-        let sector = self.write_first(fences)?;
+        self.directory.clear();
+        if !self.directory.insert(0, &LOWEST[..self.form.key_bytes], Leaf::new(0, 0)) {
+            return Err(OpenError::ChipTooSmall { limit_pages: 0 });
+        }
+        let sector = self.write_first()?;
         // Nothing of an older index is needed any longer.
         for other in 0..self.sectors as Sector {
             if other != sector && self.pool.state(other) == Use::Live {
                 self.pool.set(other, Use::Free);
             }
         }
-        self.directory.clear();
+        self.directory.set(0, Leaf::new(sector, 0));
         self.order.forget();
         self.state.note_unsettled(false);
-        let leaf =
-            Leaf { sector, sorted: 0, live: 0, used: 0, is_untouched: false, is_trimmed: false };
-        if !self.directory.insert(0, fences.0, leaf) {
-            return Err(OpenError::ChipTooSmall { limit_pages: 0 });
-        }
         self.state.begin(sector, identity, (0, false));
         self.state.set_records(0);
         self.state.trust();
@@ -66,11 +67,13 @@ impl<F: Flash> SectorLeaves<'_, F> {
     }
 
     /// Writes the first leaf, in a sector that the chip can program; returns that one.
-    fn write_first(&mut self, fences: head::Fences<'_>) -> Result<Sector, Fault<F::Error>> {
+    #[inline(never)]
+    fn write_first(&mut self) -> Result<Sector, Fault<F::Error>> {
         loop {
-            let writing = self.begin_leaf(0)?;
+            let mut writing = Writing::NONE;
+            self.begin_leaf(&mut writing, 0, 0)?;
             let sector = writing.sector();
-            match self.commit(writing, fences, None) {
+            match self.commit(&mut writing, None) {
                 Ok(()) => return Ok(sector),
                 Err(fault) if fault.rejects_writes() => self.give_up(sector)?,
                 Err(fault) => return Err(fault),
@@ -82,6 +85,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     ///
     /// If anchors lead to checkpoints of that index, they are erased: its mount would not look at
     /// other blocks.
+    #[inline(never)]
     fn survey(&mut self) -> Result<(), Fault<F::Error>> {
         let _ = self.cells.take_failed();
         self.directory.clear();
@@ -129,26 +133,25 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Opens the index on the chip.
     ///
     /// Nothing is written where the newest index is another one.
+    #[inline(never)]
     pub(super) fn find(&mut self) -> Result<(), OpenError<F::Error>> {
-        match self.look_at_all() {
-            Ok(()) if self.state.has_foreign() || self.has_other_root()? => {
-                if let Some(other) = self.identify()? {
-                    return Err(other);
-                }
-                self.erase_cut_format()?;
-            }
-            Ok(()) => {}
-            Err(Fault::Corrupt { page, reason }) => {
-                let other = self.identify()?;
-                return Err(other.unwrap_or(OpenError::Corrupt { page, reason }));
-            }
+        let damage = match self.look_at_all() {
+            Ok(()) => None,
+            Err(Fault::Corrupt { page, reason }) => Some(OpenError::Corrupt { page, reason }),
             Err(fault) => return Err(fault.into()),
+        };
+        if damage.is_some() || self.state.has_foreign() || self.has_other_root()? {
+            if let Some(other) = self.identify()?.or(damage) {
+                return Err(other);
+            }
+            self.erase_cut_format()?;
         }
         self.settle_all()?;
         Ok(())
     }
 
     /// Why a chip without a leaf of this index cannot be opened; `None` if it has one.
+    #[inline(never)]
     fn identify(&mut self) -> Result<Option<OpenError<F::Error>>, Fault<F::Error>> {
         let (mut is_blank, mut version, mut newest) = (true, None, None);
         let mut found = None;
@@ -206,9 +209,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
         if medium.system != self.medium.system || *medium == self.medium {
             return Ok(false);
         }
-        let mut mark = [0; COMMIT_BYTES];
-        match self.cells.read(sector, self.form.acknowledged_at(), &mut mark) {
-            Ok(()) => Ok(head::committed(&mark).is_none()),
+        match self.cells.committed(sector, self.form.acknowledged_at()) {
+            Ok(mark) => Ok(mark.is_none()),
             Err(Fault::Corrupt { .. }) => Ok(true),
             Err(fault) => Err(fault),
         }
@@ -217,6 +219,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Erases what a format to other settings has left that was cut.
     ///
     /// A later mount could take it for whole.
+    #[inline(never)]
     fn erase_cut_format(&mut self) -> Result<(), Fault<F::Error>> {
         for sector in 0..self.sectors as Sector {
             let first = self.cells.page(sector, 0);

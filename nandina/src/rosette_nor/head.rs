@@ -9,13 +9,13 @@
 use super::form::{COMMIT_BYTES, ENDS_BYTES, Form, HEAD_BESIDE};
 use crate::bytes::{u16_at, u32_at};
 use crate::engine::KEY_BYTES_MAX;
-use crate::node::{HEADER_BYTES, Medium, PageHeader, PageLayout};
+use crate::node::{Medium, PageHeader, PageLayout};
 
 /// Flag of a head: the range has an upper end.
 const IS_BOUNDED: u8 = 1;
 
-/// The longest head with its header.
-pub const TAIL_MAX: usize = 8 + 2 * KEY_BYTES_MAX + HEADER_BYTES;
+/// The longest head.
+pub const HEAD_MAX: usize = HEAD_BESIDE + 2 * KEY_BYTES_MAX;
 
 /// Where the magic begins in a header; the checksum of the page is before it.
 const MAGIC_END: usize = 6;
@@ -33,15 +33,11 @@ pub struct Head {
 /// The ends of a range of keys, which may have no upper end.
 pub type Fences<'k> = (&'k [u8], Option<&'k [u8]>);
 
-/// Writes the head into `frame`, page 0 of a sector, and seals the page.
-pub fn write(
-    form: &Form,
-    frame: &mut [u8],
-    medium: &Medium,
-    head: &Head,
-    (low, high): Fences<'_>,
-    sum: &mut dyn FnMut(&[&[u8]]) -> u32,
-) {
+/// Writes the head into `frame`, page 0 of a sector, and the header behind it.
+///
+/// They are not sealed.
+#[inline(never)]
+pub fn write(form: &Form, frame: &mut [u8], medium: &Medium, head: &Head, (low, high): Fences<'_>) {
     let header = PageHeader {
         identity: head.identity,
         sequence: head.sequence,
@@ -63,9 +59,15 @@ pub fn write(
     if let Some(high) = high {
         bytes[4 + key_bytes..4 + 2 * key_bytes].copy_from_slice(high);
     }
+}
+
+/// Seals the head in `frame`, and the page when its records are there.
+pub fn seal(form: &Form, frame: &mut [u8], sum: &mut dyn FnMut(&[&[u8]]) -> u32) {
+    let bytes = &mut frame[form.head_at()..];
     let own = checksum(form, bytes, sum).to_le_bytes();
-    bytes[4 + 2 * key_bytes..form.head_bytes()].copy_from_slice(&own);
-    form.layout.seal_as(frame, medium, &header, false, sum);
+    let end = form.head_bytes();
+    bytes[end - own.len()..end].copy_from_slice(&own);
+    form.layout.seal_written(frame, sum);
 }
 
 /// The checksum of a head, and of the header behind it from its version on.
@@ -204,7 +206,8 @@ mod tests {
         let head = Head { identity: 3, sequence: 1 << 40, erases: 77, sorted: 83 };
         for high in [None, Some(&[2, 0, 0, 0][..])] {
             let mut frame = [0x11; 256];
-            write(&form, &mut frame, &MEDIUM, &head, (&[1, 2, 3, 4], high), &mut sum);
+            write(&form, &mut frame, &MEDIUM, &head, (&[1, 2, 3, 4], high));
+            seal(&form, &mut frame, &mut sum);
             let tail = &mut frame[form.head_at()..];
             let found = read(&form, tail, &MEDIUM, &mut sum).unwrap();
             assert_eq!((found.identity, found.sequence), (3, 1 << 40));

@@ -7,13 +7,13 @@
 use super::cells::{Cells, Sector};
 use super::directory::{Directory, Leaf};
 use super::form::{Form, GROUP, GROUP_BYTES, Log, TAG_BYTES};
-use super::head::TAIL_MAX;
+use super::head::HEAD_MAX;
 use super::options::{self, Sizes};
-use super::order::{Logged, Order};
+use super::order::Order;
 use super::pool::Pool;
 use super::slot::{self, State};
 use super::state::State as Session;
-use crate::engine::{KEY_BYTES_MAX, Options};
+use crate::engine::Options;
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::node::Medium;
@@ -99,32 +99,39 @@ impl<'b, F: Flash> SectorLeaves<'b, F> {
         self.form.log(leaf.sorted as usize)
     }
 
-    /// The log of a leaf, to be sorted.
-    pub(super) const fn logged(&self, leaf: &Leaf) -> Logged {
-        Logged {
-            sector: leaf.sector,
-            log: self.log_of(leaf),
-            used: leaf.used,
-            is_untouched: leaf.is_untouched,
-        }
-    }
-
-    /// Sorts the keys of a leaf's log.
-    pub(super) fn sort(&mut self, leaf: &Leaf) -> Result<(), Fault<F::Error>> {
-        let logged = self.logged(leaf);
-        self.order.build(&mut self.cells, &self.form, &logged, self.slot)
-    }
-
-    /// Reads the fences of a leaf: its head and header, whose checksum held.
-    pub(super) fn read_tail(
-        &mut self,
-        sector: Sector,
-        tail: &mut [u8; TAIL_MAX],
-    ) -> Result<(), Fault<F::Error>> {
-        if self.cells.read_tail(sector, tail)? {
+    /// Reads the head of a leaf into the page buffer of the cells.
+    ///
+    /// Its checksum held.
+    pub(super) fn look_at_head(&mut self, sector: Sector) -> Result<(), Fault<F::Error>> {
+        if self.cells.look_at_tail(sector)? {
             return Ok(());
         }
         Err(self.cells.damage(sector, 0, Damage::Uncorrectable))
+    }
+
+    /// The same, and the head is in `head` then.
+    pub(super) fn read_head(
+        &mut self,
+        sector: Sector,
+        head: &mut [u8; HEAD_MAX],
+    ) -> Result<(), Fault<F::Error>> {
+        self.look_at_head(sector)?;
+        let bytes = self.form.head_bytes();
+        head[..bytes].copy_from_slice(&self.cells.tail()[..bytes]);
+        Ok(())
+    }
+
+    /// Reads the tag of a slot.
+    #[inline(never)]
+    pub(super) fn read_tag(
+        &mut self,
+        sector: Sector,
+        log: &Log,
+        number: usize,
+    ) -> Result<u16, Fault<F::Error>> {
+        let mut tag = [0; TAG_BYTES];
+        self.cells.read(sector, log.slot(number), &mut tag)?;
+        Ok(slot::tag(&tag))
     }
 
     /// Reads a slot.
@@ -144,11 +151,20 @@ impl<'b, F: Flash> SectorLeaves<'b, F> {
         leaf: &Leaf,
         key: &[u8],
     ) -> Result<Option<usize>, Fault<F::Error>> {
-        let log = self.log_of(leaf);
+        self.look_in(leaf, &self.log_of(leaf), key)
+    }
+
+    /// The same if it is known where the log lies.
+    pub(super) fn look_in(
+        &mut self,
+        leaf: &Leaf,
+        log: &Log,
+        key: &[u8],
+    ) -> Result<Option<usize>, Fault<F::Error>> {
         let used = usize::from(leaf.used);
         let groups = used / GROUP;
         for number in (groups * GROUP..used).rev() {
-            if let Some(found) = self.look_in_slot(leaf, &log, number, key)? {
+            if let Some(found) = self.look_in_slot(leaf, log, number, key)? {
                 return Ok(found);
             }
         }
@@ -161,13 +177,16 @@ impl<'b, F: Flash> SectorLeaves<'b, F> {
             self.cells.read(leaf.sector, log.group(begin), bytes)?;
             for (at, group) in bytes.chunks_exact(GROUP_BYTES).enumerate().rev() {
                 let is_whole = slot::group_is_whole(group);
+                if is_whole && !slot::group_has(group, wanted) {
+                    continue;
+                }
                 for in_group in (0..GROUP).rev() {
                     // Torn fingerprints lead to no slot, so that all are looked at.
                     if is_whole && group[in_group] != wanted {
                         continue;
                     }
                     let number = (begin + at) * GROUP + in_group;
-                    if let Some(found) = self.look_in_slot(leaf, &log, number, key)? {
+                    if let Some(found) = self.look_in_slot(leaf, log, number, key)? {
                         return Ok(found);
                     }
                 }
@@ -188,8 +207,8 @@ impl<'b, F: Flash> SectorLeaves<'b, F> {
     ) -> Result<Option<Option<usize>>, Fault<F::Error>> {
         let at = log.slot(number);
         let bytes = TAG_BYTES + key.len();
-        self.cells.read(leaf.sector, at, &mut self.slot[..bytes])?;
-        if slot::is_killed(slot::tag(self.slot)) || self.slot[TAG_BYTES..bytes] != *key {
+        let begin = self.cells.view(leaf.sector, at, &mut self.slot[..bytes])?;
+        if slot::is_killed(slot::tag(begin)) || begin[TAG_BYTES..] != *key {
             return Ok(None);
         }
         match self.read_slot(leaf.sector, log, number)? {
@@ -209,12 +228,9 @@ impl<'b, F: Flash> SectorLeaves<'b, F> {
         key: &[u8],
     ) -> Result<(usize, bool), Fault<F::Error>> {
         let (mut low, mut high) = (0, usize::from(leaf.sorted));
-        let mut found = [0; KEY_BYTES_MAX];
-        let found = &mut found[..self.form.key_bytes];
         while low < high {
             let middle = low.midpoint(high);
-            self.cells.read(leaf.sector, self.form.sorted(middle), found)?;
-            match (*found).cmp(key) {
+            match self.cells.compare(leaf.sector, self.form.sorted(middle), key)? {
                 core::cmp::Ordering::Less => low = middle + 1,
                 core::cmp::Ordering::Equal => return Ok((middle, true)),
                 core::cmp::Ordering::Greater => high = middle,
@@ -225,8 +241,6 @@ impl<'b, F: Flash> SectorLeaves<'b, F> {
 
     /// The value at a position of a leaf.
     pub(super) fn value(&mut self, leaf: &Leaf, at: usize) -> Result<&[u8], Fault<F::Error>> {
-        let value = &mut self.record[..self.form.value_bytes];
-        self.cells.read(leaf.sector, at, value)?;
-        Ok(value)
+        self.cells.view(leaf.sector, at, &mut self.record[..self.form.value_bytes])
     }
 }

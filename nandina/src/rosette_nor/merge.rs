@@ -5,6 +5,7 @@ use core::cmp::Ordering;
 use super::directory::Leaf;
 use super::form::TAG_BYTES;
 use super::leaves::SectorLeaves;
+use crate::engine::KEY_BYTES_MAX;
 use crate::error::Fault;
 use crate::flash::Flash;
 
@@ -33,6 +34,14 @@ pub struct Span {
     pub end: Place,
 }
 
+impl Span {
+    /// Of no leaf.
+    pub const NONE: Self = {
+        let place = Place { sorted: 0, logged: 0 };
+        Self { leaf: Leaf::new(0, 0), begin: place, end: place }
+    };
+}
+
 /// Where the next record is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Item {
@@ -46,8 +55,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     ///
     /// The keys of the leaf's log are sorted.
     pub(super) fn place(&mut self, leaf: &Leaf, key: &[u8]) -> Result<Place, Fault<F::Error>> {
-        let logged = self.logged(leaf);
-        let (in_log, _) = self.order.search(&mut self.cells, &self.form, &logged, key)?;
+        let (in_log, _) = self.search_log(leaf, &self.log_of(leaf), Some(key))?;
         let (sorted, _) = self.search_sorted(leaf, key)?;
         Ok(Place { sorted: sorted as u16, logged: in_log as u8 })
     }
@@ -59,16 +67,21 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let mut begin = Place { sorted: 0, logged: 0 };
         let mut end = Place { sorted: leaf.sorted, logged: self.order.len() as u8 };
         if leaf.is_trimmed {
-            let mut key = [0; crate::engine::KEY_BYTES_MAX];
-            let key = &mut key[..self.form.key_bytes];
-            key.copy_from_slice(self.directory.low(rank));
-            begin = self.place(&leaf, key)?;
-            if let Some(high) = self.directory.high(rank) {
-                key.copy_from_slice(high);
-                end = self.place(&leaf, key)?;
+            begin = self.begin_of(rank, &leaf)?;
+            if rank + 1 < self.directory.len() {
+                end = self.begin_of(rank + 1, &leaf)?;
             }
         }
         Ok(Span { leaf, begin, end })
+    }
+
+    /// The place in a leaf at which the range at `rank` begins.
+    #[inline(never)]
+    fn begin_of(&mut self, rank: usize, leaf: &Leaf) -> Result<Place, Fault<F::Error>> {
+        let mut key = [0; KEY_BYTES_MAX];
+        let key = &mut key[..self.form.key_bytes];
+        key.copy_from_slice(self.directory.low(rank));
+        self.place(leaf, key)
     }
 
     /// The next record of a span from `at` on, without those that were removed.
@@ -79,9 +92,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
         &mut self,
         span: &Span,
         at: &mut Place,
-        pending: &mut Option<Pending<'_>>,
+        pending: &mut Option<&Pending<'_>>,
     ) -> Result<Option<Item>, Fault<F::Error>> {
-        let logged = self.logged(&span.leaf);
         loop {
             let has_sorted = at.sorted < span.end.sorted;
             let has_logged = at.logged < span.end.logged;
@@ -94,13 +106,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 (false, false) => None,
                 (true, false) => Some(Ordering::Less),
                 (false, true) => Some(Ordering::Greater),
-                (true, true) => {
-                    let key = &self.record[..self.form.key_bytes];
-                    let position = at.logged.into();
-                    let found =
-                        self.order.compare(&mut self.cells, &self.form, &logged, position, key)?;
-                    Some(found.reverse())
-                }
+                (true, true) => Some(self.compare_in_log(&span.leaf, at.logged, None)?.reverse()),
             };
             let against = match (first, *pending) {
                 (_, None) => Ordering::Less,
@@ -109,14 +115,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
                     self.record[..self.form.key_bytes].cmp(change.key)
                 }
                 (Some(_), Some(change)) => {
-                    let position = at.logged.into();
-                    self.order.compare(
-                        &mut self.cells,
-                        &self.form,
-                        &logged,
-                        position,
-                        change.key,
-                    )?
+                    self.compare_in_log(&span.leaf, at.logged, Some(change.key))?
                 }
             };
             let (from_sorted, from_log) = (at.sorted, at.logged);

@@ -39,6 +39,7 @@ mod rewrite;
 mod scan;
 mod settle;
 mod slot;
+mod sort;
 mod state;
 mod write;
 

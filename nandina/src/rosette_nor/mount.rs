@@ -6,8 +6,8 @@
 
 use super::cells::Sector;
 use super::directory::Leaf;
-use super::form::{COMMIT_BYTES, ENDS_BYTES, GROUP, GROUP_BYTES, TAG_BYTES};
-use super::head::{self, Head, TAIL_MAX};
+use super::form::{COMMIT_BYTES, ENDS_BYTES, GROUP, GROUP_BYTES, Log};
+use super::head::{self, Head};
 use super::leaves::SectorLeaves;
 use super::order::LOOKS_MAX;
 use super::pool::Use;
@@ -70,13 +70,14 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// medium up to eight times as much.
     pub(super) fn look_at_all(&mut self) -> Result<(), Fault<F::Error>> {
         self.state.doubt();
-        for _ in 1..MOUNT_LOOKS {
+        let mut left = MOUNT_LOOKS;
+        loop {
+            left -= 1;
             match self.look_once() {
-                Err(Fault::Corrupt { reason, .. }) if reason != Damage::NoRoot => {}
+                Err(Fault::Corrupt { reason, .. }) if reason != Damage::NoRoot && left > 0 => {}
                 looked => return looked,
             }
         }
-        self.look_once()
     }
 
     fn look_once(&mut self) -> Result<(), Fault<F::Error>> {
@@ -103,6 +104,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     }
 
     /// Reads all heads, and lists the leaves of the newest identity in order.
+    #[inline(never)]
     fn gather(&mut self) -> Result<Option<Newest>, Fault<F::Error>> {
         let mut begun: Option<u32> = None;
         for _ in 0..TRIES {
@@ -122,8 +124,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
                     self.pool.set(sector, Use::Bad);
                     continue;
                 }
-                let mut tail = [0; TAIL_MAX];
-                let Some(head) = self.read_leaf(sector, &mut tail)? else { continue };
+                let Some(head) = self.read_leaf(sector)? else { continue };
                 let Head { identity, sequence, sorted, .. } = head;
                 if begun.is_some_and(|begun| begun != identity) {
                     continue;
@@ -136,18 +137,12 @@ impl<F: Flash> SectorLeaves<'_, F> {
                     continue;
                 }
                 leaves += 1;
-                let leaf = Leaf {
-                    sector,
-                    sorted,
-                    live: 0,
-                    used: 0,
-                    is_untouched: false,
-                    is_trimmed: false,
-                };
-                if self.replace_covered(&tail, sequence, leaf)? {
+                // How many records it has is counted later.
+                let leaf = Leaf { live: 0, ..Leaf::new(sector, sorted) };
+                if self.replace_covered(sequence, leaf)? {
                     continue;
                 }
-                let (low, _) = head::fences(&self.form, &tail);
+                let (low, _) = head::fences(&self.form, self.page);
                 if !self.directory.insert_in_order(low, leaf) {
                     if begun.is_some() {
                         let at = self.form.head_at();
@@ -170,25 +165,19 @@ impl<F: Flash> SectorLeaves<'_, F> {
     ///
     /// Only leaves are compared that begin with the same key, as copies do. Returns whether it is
     /// done. Cost: a read for each of these.
-    fn replace_covered(
-        &mut self,
-        tail: &[u8; TAIL_MAX],
-        sequence: u64,
-        leaf: Leaf,
-    ) -> Result<bool, Fault<F::Error>> {
-        let (low, high) = head::fences(&self.form, tail);
+    fn replace_covered(&mut self, sequence: u64, leaf: Leaf) -> Result<bool, Fault<F::Error>> {
         let covers = |one: Option<&[u8]>, other: Option<&[u8]>| match (one, other) {
             (None, _) => true,
             (Some(_), None) => false,
             (Some(one), Some(other)) => other <= one,
         };
         for rank in (0..self.directory.len()).rev() {
-            if self.directory.low(rank) != low {
+            if self.directory.low(rank) != head::fences(&self.form, self.page).0 {
                 continue;
             }
-            let mut other = [0; TAIL_MAX];
-            let is_newer = self.read_owner(rank, &mut other)? < sequence;
-            let (_, end) = head::fences(&self.form, &other);
+            let is_newer = self.read_owner(rank)? < sequence;
+            let (_, high) = head::fences(&self.form, self.page);
+            let (_, end) = head::fences(&self.form, self.cells.tail());
             if is_newer && covers(high, end) {
                 self.directory.set(rank, leaf);
                 return Ok(true);
@@ -200,14 +189,12 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Ok(false)
     }
 
-    /// The head of a sector that holds a leaf, with head and header in `tail`.
+    /// What the head says of a sector that holds a leaf.
+    ///
+    /// Its bytes are in the buffer for pages that are programmed: no leaf is being written.
     ///
     /// Cost: one read, and two more if it holds one.
-    pub(super) fn read_leaf(
-        &mut self,
-        sector: Sector,
-        tail: &mut [u8; TAIL_MAX],
-    ) -> Result<Option<Head>, Fault<F::Error>> {
+    pub(super) fn read_leaf(&mut self, sector: Sector) -> Result<Option<Head>, Fault<F::Error>> {
         if self.form.has_header_inside() {
             // Most sectors hold none: a few bytes tell.
             let mut bytes = [0; MAGIC_BYTES];
@@ -225,20 +212,20 @@ impl<F: Flash> SectorLeaves<'_, F> {
             }
         }
         let first = self.cells.page(sector, 0);
-        if !self.cells.read_tail(sector, tail)? {
+        if !self.cells.look_at_tail(sector)? {
             self.state.note_damaged(Some(first));
             return Ok(None);
         }
-        let cells = &mut self.cells;
-        let sum = &mut |pieces: &[&[u8]]| cells.checksum(pieces);
-        let Some(head) = head::read(&self.form, tail, &self.medium, sum) else {
-            let header = &tail[self.form.head_bytes() + MAGIC_AT..][..MAGIC_BYTES];
+        let Some(head) = self.cells.head(&self.medium) else {
+            let header = &self.cells.tail()[self.form.head_bytes() + MAGIC_AT..][..MAGIC_BYTES];
             if PageLayout::begins_header([header[0], header[1], header[2], header[3]]) {
                 self.state.note_foreign(true);
                 self.state.note_damaged(Some(first));
             }
             return Ok(None);
         };
+        let end = self.form.head_bytes();
+        self.page[..end].copy_from_slice(&self.cells.tail()[..end]);
         let mut commit = [0; COMMIT_BYTES];
         match self.cells.read(sector, self.form.marks_at(), &mut commit) {
             Ok(()) => {}
@@ -261,11 +248,13 @@ impl<F: Flash> SectorLeaves<'_, F> {
     }
 
     /// Gives each key to the newest leaf whose range has it.
+    #[inline(never)]
     fn resolve(&mut self) -> Result<(), Fault<F::Error>> {
         let key_bytes = self.form.key_bytes;
         let mut expected = [0; KEY_BYTES_MAX];
         let expected = &mut expected[..key_bytes];
-        let mut tail = [0; TAIL_MAX];
+        let mut high = [0; KEY_BYTES_MAX];
+        let high = &mut high[..key_bytes];
         let mut rank = 0;
         loop {
             let has_owner = rank < self.directory.len() && self.directory.low(rank) == expected;
@@ -275,28 +264,21 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 return Err(Fault::Corrupt { page, reason: Damage::NoOwner });
             }
             // Of those that begin here the newest owns.
-            let mut sequence = self.read_owner(rank, &mut tail)?;
+            let (mut sequence, mut is_bounded) = self.read_end(rank, high)?;
             let mut same = rank + 1;
             while same < self.directory.len() && self.directory.low(same) == expected {
-                let mut other = [0; TAIL_MAX];
-                if self.read_owner(same, &mut other)? > sequence {
+                if self.read_owner(same)? > sequence {
                     self.directory.exchange(rank, same);
-                    sequence = self.read_owner(rank, &mut tail)?;
+                    (sequence, is_bounded) = self.read_end(rank, high)?;
                 }
                 same += 1;
             }
-            let (_, high) = head::fences(&self.form, &tail);
-            let mut high_copy = [0; KEY_BYTES_MAX];
-            let high = high.map(|high| {
-                let high_copy = &mut high_copy[..key_bytes];
-                high_copy.copy_from_slice(high);
-                &*high_copy
-            });
+            let high = is_bounded.then_some(&*high);
             // The older ones have only what lies behind.
             while rank + 1 < self.directory.len()
                 && high.is_none_or(|high| self.directory.low(rank + 1) < high)
             {
-                if self.read_owner(rank + 1, &mut [0; TAIL_MAX])? > sequence {
+                if self.read_owner(rank + 1)? > sequence {
                     break;
                 }
                 self.cut_below(rank + 1, high)?;
@@ -315,20 +297,27 @@ impl<F: Flash> SectorLeaves<'_, F> {
         }
     }
 
+    /// Reads the head of the leaf at a rank, and where its range ends.
+    ///
+    /// Returns its sequence number, and whether the range has an end, which is in `high` then.
+    fn read_end(&mut self, rank: usize, high: &mut [u8]) -> Result<(u64, bool), Fault<F::Error>> {
+        let sequence = self.read_owner(rank)?;
+        let (_, end) = head::fences(&self.form, self.cells.tail());
+        if let Some(end) = end {
+            high.copy_from_slice(end);
+        }
+        Ok((sequence, end.is_some()))
+    }
+
     /// Reads the head of the leaf at a rank. Returns its sequence number.
     ///
     /// It was right once. One that is torn is read again until it is so.
-    fn read_owner(
-        &mut self,
-        rank: usize,
-        tail: &mut [u8; TAIL_MAX],
-    ) -> Result<u64, Fault<F::Error>> {
+    #[inline(never)]
+    fn read_owner(&mut self, rank: usize) -> Result<u64, Fault<F::Error>> {
         let sector = self.directory.leaf(rank).sector;
         for _ in 0..LOOKS_MAX {
-            self.read_tail(sector, tail)?;
-            let cells = &mut self.cells;
-            let sum = &mut |pieces: &[&[u8]]| cells.checksum(pieces);
-            if let Some(head) = head::read(&self.form, tail, &self.medium, sum) {
+            self.look_at_head(sector)?;
+            if let Some(head) = self.cells.head(&self.medium) {
                 return Ok(head.sequence);
             }
         }
@@ -336,13 +325,13 @@ impl<F: Flash> SectorLeaves<'_, F> {
     }
 
     /// Takes from the leaf at a rank the keys below `high`, or all.
+    #[inline(never)]
     fn cut_below(&mut self, rank: usize, high: Option<&[u8]>) -> Result<(), Fault<F::Error>> {
         let leaf = self.directory.leaf(rank);
         self.directory.remove(rank);
         let Some(low) = high else { return Ok(()) };
-        let mut tail = [0; TAIL_MAX];
-        self.read_tail(leaf.sector, &mut tail)?;
-        let (_, end) = head::fences(&self.form, &tail);
+        self.look_at_head(leaf.sector)?;
+        let (_, end) = head::fences(&self.form, self.cells.tail());
         if end.is_none_or(|end| low < end) {
             self.directory.insert_in_order(low, Leaf { is_trimmed: true, ..leaf });
         }
@@ -362,6 +351,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Finds how far the log of a leaf is used, and how many records it has.
     ///
     /// Its last slot must be seen `looks` times in a row. With none, nothing is torn.
+    #[inline(never)]
     fn count_leaf(&mut self, rank: usize, looks: u32) -> Result<(), Fault<F::Error>> {
         let mut leaf = self.directory.leaf(rank);
         let is_untouched = looks > 0;
@@ -396,12 +386,12 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let (mut low, mut high) = (from, log.slots);
         while low < high {
             let middle = low.midpoint(high);
-            if self.is_blank(leaf, middle)? { high = middle } else { low = middle + 1 }
+            if self.is_blank(leaf, &log, middle)? { high = middle } else { low = middle + 1 }
         }
         // A slot that is torn may look blank, but the one behind it was killed then.
-        while low + 1 < log.slots && !self.is_blank(leaf, low + 1)? {
+        while low + 1 < log.slots && !self.is_blank(leaf, &log, low + 1)? {
             low += 1;
-            while low < log.slots && !self.is_blank(leaf, low)? {
+            while low < log.slots && !self.is_blank(leaf, &log, low)? {
                 low += 1;
             }
         }
@@ -409,10 +399,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
     }
 
     /// Whether the tag of a slot is blank.
-    fn is_blank(&mut self, leaf: &Leaf, number: usize) -> Result<bool, Fault<F::Error>> {
-        let mut tag = [0; TAG_BYTES];
-        self.cells.read(leaf.sector, self.log_of(leaf).slot(number), &mut tag)?;
-        Ok(slot::is_blank(slot::tag(&tag)))
+    fn is_blank(&mut self, leaf: &Leaf, log: &Log, number: usize) -> Result<bool, Fault<F::Error>> {
+        Ok(slot::is_blank(self.read_tag(leaf.sector, log, number)?))
     }
 
     /// What a slot does, if it is whole whenever it is looked at.
@@ -453,9 +441,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         // Slots that are copied behind count no longer, also if they were not killed yet.
         let mut copy = None;
         for number in (from..used).rev() {
-            let mut tag = [0; TAG_BYTES];
-            self.cells.read(leaf.sector, log.slot(number), &mut tag)?;
-            let tag = slot::tag(&tag);
+            let tag = self.read_tag(leaf.sector, &log, number)?;
             let kind = match last {
                 Some(last) if number + 1 == used => last,
                 _ if slot::is_killed(tag) => continue,

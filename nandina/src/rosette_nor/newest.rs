@@ -5,8 +5,7 @@
 
 use super::cells::Sector;
 use super::directory::Leaf;
-use super::form::COMMIT_BYTES;
-use super::head::{self, TAIL_MAX};
+use super::head::{self, HEAD_MAX};
 use super::leaves::{SectorLeaves, lacks_room};
 use super::mount::TRIES;
 use super::options::ENTRIES_BESIDE;
@@ -83,6 +82,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     ///
     /// Cost: at most two erases. If the newest leaf may be torn, it is written again; also if it is
     /// `worn`: the chip rejects what is programmed there.
+    #[inline(never)]
     fn settle_newest(&mut self, worn: bool) -> Result<(), Fault<F::Error>> {
         if let Some(sector) = self.state.begun()
             && self.pool.state(sector) == Use::Free
@@ -110,9 +110,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
             return self.copy_newest(rank, leaf);
         }
         // The mark may be torn itself; that its program was begun is enough.
-        let mut commit = [0; COMMIT_BYTES];
-        self.cells.read(newest, self.form.marks_at(), &mut commit)?;
-        let Some(sum) = head::committed(&commit) else {
+        let Some(sum) = self.cells.committed(newest, self.form.marks_at())? else {
             return Err(self.cells.damage(newest, self.form.marks_at(), Damage::Checksum));
         };
         self.cells.let_fall(newest, self.form.acknowledged_at(), &head::commit(!sum))?;
@@ -126,6 +124,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// nothing may be programmed there. Of more than [`REST_MAX`] the rest is left to later mounts.
     ///
     /// Cost: nothing if there are none, else that of finding the leaves, and an erase for each.
+    #[inline(never)]
     fn erase_rest(&mut self) -> Result<(), Fault<F::Error>> {
         if self.state.found() <= self.directory.len() {
             return Ok(());
@@ -136,7 +135,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 break;
             }
             if self.pool.state(sector) == Use::Free
-                && let Some(head) = self.read_leaf(sector, &mut [0; TAIL_MAX])?
+                && let Some(head) = self.read_leaf(sector)?
                 && head.identity == self.state.identity()
             {
                 self.erase(sector)?;
@@ -166,6 +165,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     }
 
     /// Writes the newest leaf again, with the log that `leaf` has.
+    #[inline(never)]
     fn copy_newest(&mut self, rank: usize, leaf: Leaf) -> Result<(), Fault<F::Error>> {
         self.directory.set(rank, leaf);
         self.order.forget();
@@ -187,9 +187,10 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// leaf is taken first, then one whose leaf was not acknowledged: an earlier copy, which may
     /// not be seen itself. Of the others one is taken that shares no key with the newest leaf, or
     /// at last the oldest one. A leaf that would own a key then is not taken: there is no room.
+    #[inline(never)]
     fn choose_sector(&mut self, newest: Sector) -> Result<(), Fault<F::Error>> {
-        let mut tail = [0; TAIL_MAX];
-        self.read_tail(newest, &mut tail)?;
+        let mut tail = [0; HEAD_MAX];
+        self.read_head(newest, &mut tail)?;
         loop {
             let (mut to, mut least) = (None, (NEEDED, 0));
             while let Some(sector) = self.pool.next() {
@@ -223,21 +224,19 @@ impl<F: Flash> SectorLeaves<'_, F> {
     ///
     /// Its mark says so, which may be torn. A log that is not empty says so, too: it is begun only
     /// when the mark is there.
+    #[inline(never)]
     fn is_acknowledged(&mut self, sector: Sector, sorted: u16) -> Result<bool, Fault<F::Error>> {
-        let mut mark = [0; COMMIT_BYTES];
-        self.cells.read(sector, self.form.acknowledged_at(), &mut mark)?;
-        if head::committed(&mark).is_some() {
+        if self.cells.committed(sector, self.form.acknowledged_at())?.is_some() {
             return Ok(true);
         }
-        let leaf =
-            Leaf { sector, sorted, live: 0, used: 0, is_untouched: false, is_trimmed: false };
-        Ok(self.end_of_log(&leaf, 0)? > 0)
+        Ok(self.end_of_log(&Leaf::new(sector, sorted), 0)? > 0)
     }
 
     /// Gives up a sector that the chip rejects, unless it is needed.
     ///
     /// It is if its leaf owns a key, or may do so again. A mount reads nothing that is marked as
     /// bad.
+    #[inline(never)]
     fn give_up_unless_needed(&mut self, sector: Sector) -> Result<(), Fault<F::Error>> {
         if self.pool.state(sector) != Use::Free || self.is_needed(sector)? {
             return Ok(());
@@ -248,8 +247,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Whether a leaf that is not live owns a key if the newest leaf is not seen later.
     fn is_needed(&mut self, sector: Sector) -> Result<bool, Fault<F::Error>> {
         let newest = self.state.newest();
-        let mut tail = [0; TAIL_MAX];
-        self.read_tail(newest, &mut tail)?;
+        let mut tail = [0; HEAD_MAX];
+        self.read_head(newest, &mut tail)?;
         if self.is_acknowledged(newest, head::sorted(&tail))? {
             return Ok(false);
         }
@@ -263,10 +262,12 @@ impl<F: Flash> SectorLeaves<'_, F> {
         &mut self,
         sector: Sector,
         newest: Sector,
-        newest_tail: &[u8; TAIL_MAX],
+        newest_tail: &[u8; HEAD_MAX],
     ) -> Result<(u8, u64), Fault<F::Error>> {
-        let mut tail = [0; TAIL_MAX];
-        let Some(head) = self.read_leaf(sector, &mut tail)? else { return Ok((0, 0)) };
+        let Some(head) = self.read_leaf(sector)? else { return Ok((0, 0)) };
+        let mut tail = [0; HEAD_MAX];
+        let bytes = self.form.head_bytes();
+        tail[..bytes].copy_from_slice(&self.page[..bytes]);
         if head.identity != self.state.identity() {
             // The older index counts again if the first leaf of this one cannot be seen.
             return Ok((3, head.sequence));
@@ -300,12 +301,11 @@ impl<F: Flash> SectorLeaves<'_, F> {
         (low, high): head::Fences<'_>,
     ) -> Result<bool, Fault<F::Error>> {
         for sector in 0..self.sectors as Sector {
-            let mut tail = [0; TAIL_MAX];
             if without.contains(&sector) || self.pool.state(sector) == Use::Bad {
                 continue;
             }
-            let Some(head) = self.read_leaf(sector, &mut tail)? else { continue };
-            let (begin, end) = head::fences(&self.form, &tail);
+            let Some(head) = self.read_leaf(sector)? else { continue };
+            let (begin, end) = head::fences(&self.form, self.page);
             let has_all = begin <= low && lower_end(end, high) == high;
             if head.identity != self.state.identity() || head.sequence < sequence || !has_all {
                 continue;

@@ -38,7 +38,7 @@ impl Bounds {
             parts,
             slots,
             records: form.capacity() as u64,
-            pages: form.pages as u64,
+            pages: form.pages() as u64,
             sort: (slots + compares + u64::from(LOOKS_MAX)) * parts,
             verifies: options.verify,
         }
@@ -86,7 +86,7 @@ impl Bounds {
 
 /// Chip operations of an idle step: an erase, and the reads before and after it.
 pub const fn step(form: &Form, verify: bool) -> u32 {
-    4 + if verify { form.pages as u32 } else { 0 }
+    4 + if verify { form.pages() as u32 } else { 0 }
 }
 
 /// Plans an index for at most `records` records.

@@ -99,9 +99,10 @@ impl<'b> Pool<'b> {
 
     /// The sectors in the turn in which they are taken, without live and bad ones.
     fn in_turn(&self) -> impl Iterator<Item = Sector> {
-        let turn = usize::from(self.turn);
-        (1..=self.sectors)
-            .map(move |step| ((turn + step) % self.sectors) as Sector)
+        let behind = usize::from(self.turn) + 1;
+        (behind..self.sectors)
+            .chain(0..behind.min(self.sectors))
+            .map(|sector| sector as Sector)
             .filter(|&sector| matches!(self.state(sector), Use::Free | Use::Clean))
     }
 

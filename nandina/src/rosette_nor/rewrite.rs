@@ -7,10 +7,11 @@
 use core::ops::Range;
 
 use super::directory::Leaf;
-use super::head;
+use super::head::Head;
 use super::leaves::SectorLeaves;
 use super::merge::{Pending, Place, Span};
 use super::pool::Use;
+use super::write::Writing;
 use crate::engine::KEY_BYTES_MAX;
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
@@ -27,26 +28,53 @@ pub const PIECES_MAX: usize = 16;
 /// The leaves that are written again, and the change that comes with them.
 struct Sources<'s> {
     spans: &'s [Span],
-    pending: Option<Pending<'s>>,
+    pending: Option<&'s Pending<'s>>,
     /// In whose range the change is.
     owner: usize,
 }
 
 /// Where a piece begins.
+///
+/// It is small, because there are several on the stack while leaves are written.
 #[derive(Clone, Copy)]
 struct Start {
-    source: usize,
-    place: Place,
-    /// The pending change comes before, or in another source.
-    is_taken: bool,
-    /// How many records come before it.
-    before: usize,
+    sorted_at: u16,
+    logged_at: u8,
+    /// The source, and whether the pending change comes before, or in another source.
+    flags: u8,
 }
 
+/// The flag of a start in the second source.
+const IN_SECOND: u8 = 1;
+
+/// The flag of a start behind the pending change, or in another source.
+const IS_TAKEN: u8 = 2;
+
 impl Start {
+    const fn new(place: Place, flags: u8) -> Self {
+        Self { sorted_at: place.sorted, logged_at: place.logged, flags }
+    }
+
+    const fn place(&self) -> Place {
+        Place { sorted: self.sorted_at, logged: self.logged_at }
+    }
+
+    const fn source(&self) -> usize {
+        (self.flags & IN_SECOND) as usize
+    }
+
     /// The change that is to come in the source in which the piece begins.
-    fn pending_of<'s>(&self, sources: &Sources<'s>) -> Option<Pending<'s>> {
-        sources.pending.filter(|_| self.source == sources.owner && !self.is_taken)
+    fn pending_of<'s>(&self, sources: &Sources<'s>) -> Option<&'s Pending<'s>> {
+        let is_to_come = self.source() == sources.owner && self.flags & IS_TAKEN == 0;
+        sources.pending.filter(|_| is_to_come)
+    }
+}
+
+impl Sources<'_> {
+    /// How many records come before a piece.
+    fn before(&self, piece: usize, pieces: usize) -> usize {
+        let expected: usize = self.spans.iter().map(|span| usize::from(span.leaf.live)).sum();
+        if piece == 0 { 0 } else { (piece * expected / pieces).max(piece) }
     }
 }
 
@@ -58,170 +86,193 @@ impl<F: Flash> SectorLeaves<'_, F> {
         &mut self,
         ranks: Range<usize>,
         pieces: usize,
-        pending: Option<Pending<'_>>,
+        pending: Option<&Pending<'_>>,
     ) -> Result<(), Fault<F::Error>> {
-        for sector in self.replace(ranks, pieces, pending)?.into_iter().flatten() {
-            self.mark_replaced(sector)?;
-        }
-        Ok(())
+        self.replace(ranks, pieces, pending, true)
     }
 
     /// Writes a leaf elsewhere whose sector may be torn; nothing is programmed there.
     pub(super) fn write_copy(&mut self, rank: usize) -> Result<(), Fault<F::Error>> {
-        for sector in self.replace(rank..rank + 1, 1, None)?.into_iter().flatten() {
-            self.pool.set(sector, Use::Free);
-        }
-        Ok(())
+        self.replace(rank..rank + 1, 1, None, false)
     }
 
-    /// As [`write_again`](Self::write_again). Returns the sectors of the old leaves.
+    /// As [`write_again`](Self::write_again), and it `marks` the old leaves or not.
+    #[inline(never)]
     fn replace(
         &mut self,
         ranks: Range<usize>,
         pieces: usize,
-        pending: Option<Pending<'_>>,
-    ) -> Result<[Option<super::cells::Sector>; 2], Fault<F::Error>> {
-        let mut replaced = [None; 2];
-        let (first, key_bytes) = (ranks.start, self.form.key_bytes);
-        let expected: usize =
-            ranks.clone().map(|rank| usize::from(self.directory.leaf(rank).live)).sum();
-        let mut spans = [self.span(first)?; 2];
-        let mut sum = None;
-        for (span, rank) in spans.iter_mut().zip(ranks.clone()) {
-            sum = self.verify(rank)?;
-            *span = self.span(rank)?;
-        }
-        let spans = &spans[..ranks.len()];
-        let owner = ranks.len() - 1;
-        let is_below = |change: Pending<'_>| change.key < self.directory.low(first + owner);
+        pending: Option<&Pending<'_>>,
+        marks: bool,
+    ) -> Result<(), Fault<F::Error>> {
+        let (first, count) = (ranks.start, ranks.len());
+        let mut spans = [Span::NONE; 2];
+        let sum = self.read_spans(ranks, &mut spans)?;
+        let spans = &spans[..count];
+        let owner = count - 1;
+        let is_below = |change: &Pending<'_>| change.key < self.directory.low(first + owner);
         let owner = if pending.is_some_and(is_below) { 0 } else { owner };
         let sources = Sources { spans, pending, owner };
-        let (starts, total) = self.divide(&sources, pieces, expected)?;
-        let (mut low, mut high) = ([0; KEY_BYTES_MAX], [0; KEY_BYTES_MAX]);
-        let (low, high) = (&mut low[..key_bytes], &mut high[..key_bytes]);
-        low.copy_from_slice(self.directory.low(first));
-        let mut last = [0; KEY_BYTES_MAX];
-        let last = self.directory.high(ranks.end - 1).map(|key| {
-            let last = &mut last[..key_bytes];
-            last.copy_from_slice(key);
-            &*last
-        });
+        let mut starts = [Start::new(spans[0].begin, 0); PIECES_MAX];
+        let starts = &mut starts[..pieces];
+        let total = self.divide(&sources, starts)?;
+        let has_log = spans[0].end.logged > 0 || pending.is_some();
         // A copy of sorted records alone has their checksum.
-        let is_copy = ranks.len() == 1 && pieces == 1 && spans[0].end.logged == 0;
-        let sum = sum.filter(|_| is_copy && !spans[0].leaf.is_trimmed);
-        for piece in 0..pieces {
-            let start = starts[piece];
-            let next = (piece + 1 < pieces).then(|| starts[piece + 1]);
-            let count = next.map_or(total, |next| next.before) - start.before;
-            if count > self.form.capacity() {
+        let is_copy = count == 1 && pieces == 1 && !has_log && !spans[0].leaf.is_trimmed;
+        let sum = sum.filter(|_| is_copy);
+        if count == 2 {
+            self.directory.remove(first + 1);
+        }
+        for (piece, start) in starts.iter().enumerate() {
+            let next = starts.get(piece + 1);
+            let end = if next.is_some() { sources.before(piece + 1, pieces) } else { total };
+            let records = end - sources.before(piece, pieces);
+            if records > self.form.capacity() {
                 let sector = spans[0].leaf.sector;
                 return Err(self.cells.damage(sector, 0, Damage::NodeTooFull));
             }
-            let end = match next {
-                Some(next) => {
-                    let span = &spans[next.source];
-                    self.sort(&span.leaf)?;
-                    self.key_at(span, next.place, next.pending_of(&sources), high)?;
-                    Some(&*high)
-                }
-                None => last,
-            };
-            let sum = if pending.is_some() { None } else { sum };
-            let leaf = self.write_piece(&sources, start, count, (low, end), sum)?;
-            if piece == 0 {
-                self.directory.set(first, leaf);
-                if spans.len() == 2 {
-                    self.directory.remove(first + 1);
-                }
-            } else if !self.directory.insert(first + piece, low, leaf) {
-                return Err(self.cells.damage(leaf.sector, 0, Damage::DirectoryTooSmall));
+            if let Some(next) = next {
+                self.end_before(first + piece, &sources, next)?;
             }
-            low.copy_from_slice(high);
+            self.write_piece(first + piece, &sources, start, records, sum)?;
         }
-        for (sector, span) in replaced.iter_mut().zip(spans) {
-            *sector = Some(span.leaf.sector);
+        for span in spans {
+            if marks {
+                self.mark_replaced(span.leaf.sector)?;
+            } else {
+                self.pool.set(span.leaf.sector, Use::Free);
+            }
         }
-        Ok(replaced)
+        Ok(())
+    }
+
+    /// Reads what one or two leaves have that are written again.
+    ///
+    /// Returns the checksum of the sorted records of the last one.
+    fn read_spans(
+        &mut self,
+        ranks: Range<usize>,
+        spans: &mut [Span; 2],
+    ) -> Result<Option<u32>, Fault<F::Error>> {
+        *spans = [self.span(ranks.start)?; 2];
+        let mut sum = None;
+        for (span, rank) in spans.iter_mut().zip(ranks) {
+            sum = self.verify(rank)?;
+            *span = self.span(rank)?;
+        }
+        Ok(sum)
+    }
+
+    /// Ends the range at `rank` where the next piece begins.
+    ///
+    /// That has an entry in the directory from then on.
+    #[inline(never)]
+    fn end_before(
+        &mut self,
+        rank: usize,
+        sources: &Sources<'_>,
+        next: &Start,
+    ) -> Result<(), Fault<F::Error>> {
+        let span = &sources.spans[next.source()];
+        self.sort(&span.leaf)?;
+        let mut key = [0; KEY_BYTES_MAX];
+        let key = &mut key[..self.form.key_bytes];
+        self.key_at(span, next.place(), next.pending_of(sources), key)?;
+        self.insert(rank + 1, key, span.leaf)
+    }
+
+    /// Inserts a leaf into the directory.
+    fn insert(&mut self, rank: usize, low: &[u8], leaf: Leaf) -> Result<(), Fault<F::Error>> {
+        if self.directory.insert(rank, low, leaf) {
+            return Ok(());
+        }
+        Err(self.cells.damage(leaf.sector, 0, Damage::DirectoryTooSmall))
     }
 
     /// Finds where the pieces begin, and how many records there are.
+    #[inline(never)]
     fn divide(
         &mut self,
         sources: &Sources<'_>,
-        pieces: usize,
-        expected: usize,
-    ) -> Result<([Start; PIECES_MAX], usize), Fault<F::Error>> {
-        let spans = sources.spans;
-        let begin = spans[0].begin;
-        let mut starts =
-            [Start { source: 0, place: begin, is_taken: false, before: 0 }; PIECES_MAX];
-        let (mut total, mut piece) = (0, 1);
-        for (source, span) in spans.iter().enumerate() {
+        starts: &mut [Start],
+    ) -> Result<usize, Fault<F::Error>> {
+        let pieces = starts.len();
+        let (mut total, mut piece, mut bound) = (0, 1, sources.before(1, pieces));
+        for (source, span) in sources.spans.iter().enumerate() {
             self.sort(&span.leaf)?;
             let mut at = span.begin;
             let mut pending = sources.pending.filter(|_| source == sources.owner);
             loop {
-                let (place, is_taken) = (at, pending.is_none());
+                let flags = source as u8 | if pending.is_none() { IS_TAKEN } else { 0 };
+                let start = Start::new(at, flags);
                 if self.next_item(span, &mut at, &mut pending)?.is_none() {
                     break;
                 }
-                if piece < pieces && total == (piece * expected / pieces).max(piece) {
-                    starts[piece] = Start { source, place, is_taken, before: total };
+                if piece < pieces && total == bound {
+                    starts[piece] = start;
                     piece += 1;
+                    bound = sources.before(piece, pieces);
                 }
                 total += 1;
             }
         }
         if piece < pieces {
-            return Err(self.cells.damage(spans[0].leaf.sector, 0, Damage::NodeChanged));
+            return Err(self.cells.damage(sources.spans[0].leaf.sector, 0, Damage::NodeChanged));
         }
-        Ok((starts, total))
+        Ok(total)
     }
 
-    /// Writes one piece.
+    /// Writes one piece, whose entry is in the directory.
+    #[inline(never)]
     fn write_piece(
         &mut self,
+        rank: usize,
         sources: &Sources<'_>,
-        start: Start,
+        start: &Start,
         count: usize,
-        fences: head::Fences<'_>,
         sum: Option<u32>,
-    ) -> Result<Leaf, Fault<F::Error>> {
-        let mut writing = self.begin_leaf(count)?;
-        let sector = writing.sector();
-        let mut done = 0;
-        for (source, span) in sources.spans.iter().enumerate().skip(start.source) {
+    ) -> Result<(), Fault<F::Error>> {
+        let mut writing = Writing::NONE;
+        self.begin_leaf(&mut writing, rank, count)?;
+        self.add_all(&mut writing, sources, start, count)?;
+        self.commit(&mut writing, sum)?;
+        self.directory.set(rank, Leaf::new(writing.sector(), count as u16));
+        Ok(())
+    }
+
+    /// Adds the records of a piece.
+    #[inline(never)]
+    fn add_all(
+        &mut self,
+        writing: &mut Writing,
+        sources: &Sources<'_>,
+        start: &Start,
+        mut count: usize,
+    ) -> Result<(), Fault<F::Error>> {
+        let first = start.source();
+        for (source, span) in sources.spans.iter().enumerate().skip(first) {
             self.sort(&span.leaf)?;
-            let (mut at, mut pending) = if source == start.source {
-                (start.place, start.pending_of(sources))
+            let (mut at, mut pending) = if source == first {
+                (start.place(), start.pending_of(sources))
             } else {
                 (span.begin, sources.pending.filter(|_| source == sources.owner))
             };
-            while done < count {
+            while count > 0 {
                 let Some(item) = self.next_item(span, &mut at, &mut pending)? else { break };
-                self.add(&mut writing, span, item, sources.pending, fences)?;
-                done += 1;
+                self.add(writing, span, item, sources.pending)?;
+                count -= 1;
             }
         }
-        self.commit(writing, fences, sum)?;
-        Ok(Leaf {
-            sector,
-            sorted: count as u16,
-            live: count as u16,
-            used: 0,
-            is_untouched: false,
-            is_trimmed: false,
-        })
+        Ok(())
     }
 
     /// Checks the sorted records of a leaf before they are written again.
     ///
     /// Rot would get a checksum that is right otherwise.
+    #[inline(never)]
     pub(super) fn verify(&mut self, rank: usize) -> Result<Option<u32>, Fault<F::Error>> {
         let leaf = self.directory.leaf(rank);
-        let mut commit = [0; super::form::COMMIT_BYTES];
-        self.cells.read(leaf.sector, self.form.marks_at(), &mut commit)?;
-        if let Some(sum) = head::committed(&commit)
+        if let Some(sum) = self.cells.committed(leaf.sector, self.form.marks_at())?
             && self.sorted_is_whole(leaf.sector, leaf.sorted.into(), sum)?
         {
             return Ok(Some(sum));
@@ -229,15 +280,17 @@ impl<F: Flash> SectorLeaves<'_, F> {
         Err(self.cells.damage(leaf.sector, self.form.marks_at(), Damage::Checksum))
     }
 
-    /// Divides, joins or renews the leaf at `rank`, with a pending change.
+    /// Which leaves are written again, and as how many.
     ///
-    /// Afterwards the leaf has `live` records.
-    pub(super) fn renew(
-        &mut self,
+    /// The leaf at `rank`, which has `live` records then, is divided, joined or renewed. `None` if
+    /// there is no room.
+    #[inline(never)]
+    pub(super) fn way_to_renew(
+        &self,
         rank: usize,
         live: usize,
-        pending: Option<Pending<'_>>,
-    ) -> Result<(), Fault<F::Error>> {
+        grows: bool,
+    ) -> Option<(Range<usize>, usize)> {
         let capacity = self.form.capacity();
         let count = self.directory.len();
         let left = self.leaves_max.saturating_sub(count);
@@ -246,38 +299,35 @@ impl<F: Flash> SectorLeaves<'_, F> {
             // Beside a neighbour that has room for the records of both.
             let most = if live == 0 { capacity } else { capacity * 3 / 4 };
             if let Some(lower) = self.pair_within(rank, live, most) {
-                return self.write_two(lower, 1, pending);
+                return Some((lower..lower + 2, 1));
             }
         }
         // What shrinks is not divided.
-        let grows = pending.is_some_and(|change| change.value.is_some());
         let mut pieces = if grows { (live + ideal / 2) / ideal } else { 1 };
         pieces = pieces.min(PIECES_MAX).min(left + 1).min(self.pool.ready()).max(1);
         if live.div_ceil(pieces) <= capacity {
             if pieces == 1 && left == 0 && live > capacity * 7 / 10 {
                 // It will be full soon: the emptier neighbour takes a part.
                 if let Some(lower) = self.pair_within(rank, live, live * 17 / 10) {
-                    return self.write_two(lower, 2, pending);
+                    return Some((lower..lower + 2, 2));
                 }
             }
-            return self.write_again(rank..rank + 1, pieces, pending);
+            return Some((rank..rank + 1, pieces));
         }
         if left > 0 {
-            return self.write_again(rank..rank + 1, 2, pending);
+            return Some((rank..rank + 1, 2));
         }
-        match self.sharing(rank, live) {
-            Some(lower) => self.write_two(lower, 2, pending),
-            None => Err(self.no_room()),
-        }
+        self.sharing(rank, live).map(|lower| (lower..lower + 2, 2))
     }
 
     /// Begins a leaf with a change whose key is behind all others of a leaf.
     ///
     /// So where keys rise, leaves are full, and none is written again. Returns whether it is so.
+    #[inline(never)]
     pub(super) fn begin_behind(
         &mut self,
         rank: usize,
-        change: Pending<'_>,
+        change: &Pending<'_>,
     ) -> Result<bool, Fault<F::Error>> {
         if self.directory.len() >= self.leaves_max {
             return Ok(false);
@@ -291,32 +341,18 @@ impl<F: Flash> SectorLeaves<'_, F> {
         if at != (Place { sorted: span.leaf.sorted, logged: self.order.len() as u8 }) {
             return Ok(false);
         }
-        let mut high = [0; KEY_BYTES_MAX];
-        let high = self.directory.high(rank).map(|key| {
-            let high = &mut high[..key.len()];
-            high.copy_from_slice(key);
-            &*high
-        });
+        self.insert(rank + 1, change.key, span.leaf)?;
         let sources =
             Sources { spans: &[Span { begin: span.end, ..span }], pending: Some(change), owner: 0 };
-        let start = Start { source: 0, place: span.end, is_taken: false, before: 0 };
-        let leaf = self.write_piece(&sources, start, 1, (change.key, high), None)?;
-        if !self.directory.insert(rank + 1, change.key, leaf) {
-            return Err(self.cells.damage(leaf.sector, 0, Damage::DirectoryTooSmall));
-        }
+        let start = Start::new(span.end, 0);
+        self.write_piece(rank + 1, &sources, &start, 1, None)?;
         Ok(true)
     }
 
-    /// Writes a leaf and its upper neighbour again.
-    fn write_two(
-        &mut self,
-        lower: usize,
-        pieces: usize,
-        pending: Option<Pending<'_>>,
-    ) -> Result<(), Fault<F::Error>> {
+    /// Settles a leaf and its upper neighbour.
+    pub(super) fn touch_two(&mut self, lower: usize) -> Result<(), Fault<F::Error>> {
         self.touch(lower)?;
-        self.touch(lower + 1)?;
-        self.write_again(lower..lower + 2, pieces, pending)
+        self.touch(lower + 1)
     }
 
     /// The records that a leaf should have, if as many leaves as allowed share all.
@@ -356,7 +392,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
             let lower = (self.state.sparse() + step) % (count - 1);
             let (one, other) = (self.directory.leaf(lower), self.directory.leaf(lower + 1));
             if usize::from(one.live + other.live) <= most {
-                self.write_two(lower, 1, None)?;
+                self.touch_two(lower)?;
+                self.write_again(lower..lower + 2, 1, None)?;
                 self.state.note_sparse(lower);
                 return Ok(true);
             }
@@ -370,22 +407,28 @@ impl<F: Flash> SectorLeaves<'_, F> {
     ///
     /// One sector is looked at for each leaf that was written. Cost: a read, and seldom that of a
     /// leaf that is written again, without an erase.
+    #[inline(never)]
     pub(super) fn level_wear(&mut self) -> Result<(), Fault<F::Error>> {
-        if self.pool.ready() < 2 {
-            return Ok(());
-        }
-        let Some(sector) = self.state.next_to_level(self.sectors) else { return Ok(()) };
-        let mut ranks = 0..self.directory.len();
-        let rank = ranks.find(|&rank| self.directory.leaf(rank).sector == sector);
-        let (Some(rank), most) = (rank, self.state.erases()) else { return Ok(()) };
-        let Some(head) = self.read_leaf(sector, &mut [0; head::TAIL_MAX])? else { return Ok(()) };
-        if head.erases + WEAR_GAP + most / WEAR_GAP_PART > most {
-            return Ok(());
-        }
+        let Some(rank) = self.cold_leaf()? else { return Ok(()) };
         self.touch(rank)?;
         self.write_again(rank..rank + 1, 1, None)?;
         self.state.set_records(self.directory.records());
         Ok(())
+    }
+
+    /// The leaf in the next sector that is looked at, if it has cold data.
+    #[inline(never)]
+    fn cold_leaf(&mut self) -> Result<Option<usize>, Fault<F::Error>> {
+        if !self.state.is_to_level() || self.pool.ready() < 2 {
+            return Ok(None);
+        }
+        let Some(sector) = self.state.next_to_level(self.sectors) else { return Ok(None) };
+        let mut ranks = 0..self.directory.len();
+        let rank = ranks.find(|&rank| self.directory.leaf(rank).sector == sector);
+        let (Some(rank), most) = (rank, self.state.erases()) else { return Ok(None) };
+        let head = self.read_leaf(sector)?;
+        let is_cold = |head: Head| head.erases + WEAR_GAP + most / WEAR_GAP_PART <= most;
+        Ok(head.is_some_and(is_cold).then_some(rank))
     }
 
     /// Erases a sector unless this many are ready. Returns whether it did.

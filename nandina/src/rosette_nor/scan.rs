@@ -102,9 +102,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         key: &[u8],
     ) -> Result<(), Fault<F::Error>> {
         if place.logged < span.end.logged {
-            let logged = self.logged(&span.leaf);
-            let position = place.logged.into();
-            let found = self.order.compare(&mut self.cells, &self.form, &logged, position, key)?;
+            let found = self.compare_in_log(&span.leaf, place.logged, Some(key))?;
             place.logged += u8::from(found.is_eq());
         }
         if place.sorted < span.end.sorted {
@@ -121,7 +119,6 @@ impl<F: Flash> SectorLeaves<'_, F> {
         span: &Span,
         at: &mut Place,
     ) -> Result<Option<Item>, Fault<F::Error>> {
-        let logged = self.logged(&span.leaf);
         loop {
             let has_sorted = at.sorted > span.begin.sorted;
             let has_logged = at.logged > span.begin.logged;
@@ -133,8 +130,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
                     let key = &mut self.record[..self.form.key_bytes];
                     let position = self.form.sorted(usize::from(at.sorted) - 1);
                     self.cells.read(span.leaf.sector, position, key)?;
-                    let position = usize::from(at.logged) - 1;
-                    self.order.compare(&mut self.cells, &self.form, &logged, position, key)?
+                    self.compare_in_log(&span.leaf, at.logged - 1, None)?
                 }
             };
             // Of the same key the log has the newer record.

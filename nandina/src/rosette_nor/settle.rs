@@ -14,6 +14,18 @@ use crate::engine::KEY_BYTES_MAX;
 use crate::error::Fault;
 use crate::flash::Flash;
 
+/// What was found at the end of a log.
+struct Found {
+    /// What the last slot that counts does.
+    counted: Option<Kind>,
+    /// That slot; 0 if there is none.
+    last: usize,
+    /// The first slot behind all that do not look blank.
+    end: usize,
+    /// What a mount saw is not seen any longer.
+    is_lost: bool,
+}
+
 impl<F: Flash> SectorLeaves<'_, F> {
     /// Settles the leaf at `rank` if it was not touched since the mount.
     ///
@@ -22,10 +34,11 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Cost: four programs, and one for each slot that earlier settlings killed since the last
     /// change of the leaf; if its log is full, the leaf is written again.
     pub(super) fn touch(&mut self, rank: usize) -> Result<(), Fault<F::Error>> {
-        let leaf = self.directory.leaf(rank);
-        if !leaf.is_untouched {
-            return Ok(());
-        }
+        if self.directory.leaf(rank).is_untouched { self.settle_leaf(rank) } else { Ok(()) }
+    }
+
+    #[inline(never)]
+    fn settle_leaf(&mut self, rank: usize) -> Result<(), Fault<F::Error>> {
         // An operation that has begun before is still in doubt.
         let was_in_doubt = self.state.is_in_doubt();
         self.state.doubt();
@@ -45,9 +58,23 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Returns whether that is done. It is not if the last slot, which may be torn, was seen once
     /// and then no more: it does not count, and there is one slot less to settle.
     fn settle(&mut self, rank: usize) -> Result<bool, Fault<F::Error>> {
+        let found = self.find_last(rank)?;
         let leaf = self.directory.leaf(rank);
-        let log = self.log_of(&leaf);
-        let mut used = usize::from(leaf.used);
+        if found.counted.is_some() && found.end + 2 >= self.log_of(&leaf).slots {
+            // No slot is left for the copy.
+            self.directory.set(rank, Leaf { used: found.last as u8 + 1, ..leaf });
+            self.write_elsewhere(rank)?;
+            self.state.set_records(self.directory.records());
+            return Ok(true);
+        }
+        self.copy_last(rank, &found)
+    }
+
+    /// Finds the last slot that counts, and kills those behind it.
+    #[inline(never)]
+    fn find_last(&mut self, rank: usize) -> Result<Found, Fault<F::Error>> {
+        let leaf = self.directory.leaf(rank);
+        let used = usize::from(leaf.used);
         let (mut counted, mut last) = (None, used);
         // What the mount saw may not be seen any longer.
         let mut is_lost = false;
@@ -60,15 +87,19 @@ impl<F: Flash> SectorLeaves<'_, F> {
         for number in if counted.is_some() { last + 1 } else { 0 }..end {
             self.kill(&leaf, number)?;
         }
-        used = end;
         self.order.forget();
-        if counted.is_some() && used + 2 >= log.slots {
-            // No slot is left for the copy.
-            self.directory.set(rank, Leaf { used: last as u8 + 1, ..leaf });
-            self.write_elsewhere(rank)?;
-            self.state.set_records(self.directory.records());
-            return Ok(true);
-        }
+        Ok(Found { counted, last, end, is_lost })
+    }
+
+    /// Copies the last slot that counts, behind two that are killed, and kills it then.
+    ///
+    /// Returns whether that is done.
+    #[inline(never)]
+    fn copy_last(&mut self, rank: usize, found: &Found) -> Result<bool, Fault<F::Error>> {
+        let leaf = self.directory.leaf(rank);
+        let log = self.log_of(&leaf);
+        let Found { mut counted, last, end, is_lost } = *found;
+        let mut used = end;
         if counted.is_some() && last % GROUP == GROUP - 1 {
             // Fingerprints are programmed when the last slot of their group is there.
             let group = log.group(last / GROUP);
@@ -127,9 +158,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
     fn kill_copied(&mut self, leaf: &Leaf, copy: usize, end: usize) -> Result<(), Fault<F::Error>> {
         let log = self.log_of(leaf);
         for number in (0..end).rev() {
-            let mut tag = [0; TAG_BYTES];
-            self.cells.read(leaf.sector, log.slot(number), &mut tag)?;
-            if !slot::is_killed(slot::tag(&tag)) && !self.is_copied(leaf, number, copy)? {
+            let tag = self.read_tag(leaf.sector, &log, number)?;
+            if !slot::is_killed(tag) && !self.is_copied(leaf, number, copy)? {
                 break;
             }
             self.kill(leaf, number)?;
@@ -179,10 +209,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
 
     /// Kills a slot by one bit.
     fn kill(&mut self, leaf: &Leaf, number: usize) -> Result<(), Fault<F::Error>> {
-        let at = self.log_of(leaf).slot(number);
-        let mut tag = [0; TAG_BYTES];
-        self.cells.read(leaf.sector, at, &mut tag)?;
-        let tag = slot::killed(slot::tag(&tag));
-        self.cells.let_fall(leaf.sector, at, &tag.to_le_bytes())
+        let log = self.log_of(leaf);
+        let tag = slot::killed(self.read_tag(leaf.sector, &log, number)?);
+        self.cells.let_fall(leaf.sector, log.slot(number), &tag.to_le_bytes())
     }
 }

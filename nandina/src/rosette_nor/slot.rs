@@ -72,6 +72,14 @@ pub enum State {
     Torn,
 }
 
+/// Whether every byte is as an erase leaves it.
+///
+/// It is a function of its own because it is large, and called deep on the stack.
+#[inline(never)]
+pub fn looks_blank(bytes: &[u8]) -> bool {
+    is_erased(bytes)
+}
+
 /// Whether a tag is one of a slot that was killed.
 pub const fn is_killed(tag: u16) -> bool {
     tag & ALIVE == 0
@@ -87,10 +95,21 @@ pub const fn killed(tag: u16) -> u16 {
     tag & !ALIVE
 }
 
+/// The zeros of these bytes.
+///
+/// Words are counted: a small processor has no instruction for it.
+fn zeros_in(bytes: &[u8]) -> u32 {
+    let (words, rest) = bytes.as_chunks();
+    let last = rest.iter().fold(u32::MAX, |last, &byte| last << 8 | u32::from(byte));
+    words
+        .iter()
+        .fold(last.count_zeros(), |zeros, &word| zeros + u32::from_le_bytes(word).count_zeros())
+}
+
 /// The zeros of a record and of a kind.
 fn zeros(record: &[u8], kind: u16) -> u32 {
     let in_kind = KIND_BITS - (kind & ((1 << KIND_BITS) - 1)).count_ones();
-    record.iter().map(|byte| byte.count_zeros()).sum::<u32>() + in_kind
+    zeros_in(record) + in_kind
 }
 
 /// Writes a slot; `slot` has its size. Without a value it removes the key.
@@ -119,7 +138,7 @@ pub const fn tag(slot: &[u8]) -> u16 {
 /// What a slot is.
 pub fn state(slot: &[u8]) -> State {
     let tag = tag(slot);
-    if is_erased(slot) {
+    if is_blank(tag) && looks_blank(slot) {
         State::Blank
     } else if is_killed(tag) {
         State::Killed
@@ -142,8 +161,7 @@ pub fn fingerprint(key: &[u8]) -> u8 {
 pub fn seal_group(group: &mut [u8; GROUP_BYTES], live: u16) {
     group[GROUP..GROUP + 2].copy_from_slice(&live.to_le_bytes());
     group[GROUP_ALIVE_AT] |= GROUP_ALIVE;
-    let zeros = group[..GROUP_BYTES - 1].iter().map(|byte| byte.count_zeros()).sum::<u32>();
-    group[GROUP_BYTES - 1] = zeros as u8;
+    group[GROUP_BYTES - 1] = zeros_in(&group[..GROUP_BYTES - 1]) as u8;
 }
 
 /// The bits that fall so that a group never counts again: one, as in a slot.
@@ -155,8 +173,19 @@ pub const fn group_killed() -> [u8; GROUP_BYTES] {
 
 /// Whether the fingerprints of a group are whole.
 pub fn group_is_whole(group: &[u8]) -> bool {
-    let zeros = group[..GROUP_BYTES - 1].iter().map(|byte| byte.count_zeros()).sum::<u32>();
+    let zeros = zeros_in(&group[..GROUP_BYTES - 1]);
     group[GROUP_ALIVE_AT] & GROUP_ALIVE != 0 && u32::from(group[GROUP_BYTES - 1]) == zeros
+}
+
+/// Whether one of the fingerprints of a group is this one.
+pub fn group_has(group: &[u8], wanted: u8) -> bool {
+    const ONES: u32 = 0x0101_0101;
+    let (words, _) = group[..GROUP].as_chunks();
+    words.iter().any(|&word| {
+        // A byte of 0, where the fingerprint is the same, borrows from the one above it.
+        let other = u32::from_le_bytes(word) ^ (u32::from(wanted) * ONES);
+        other.wrapping_sub(ONES) & !other & ONES << 7 != 0
+    })
 }
 
 /// The records of the leaf after a group.
@@ -252,6 +281,19 @@ mod tests {
                 torn[one / 8] |= 1 << (one % 8);
                 torn[other / 8] |= 1 << (other % 8);
                 assert!(torn == group || !group_is_whole(&torn), "bits {one} and {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_group_has_each_of_its_fingerprints_and_no_other() {
+        for first in 0..=u8::MAX {
+            let mut group = [0; GROUP_BYTES];
+            for (at, byte) in (0..).zip(&mut group[..GROUP]) {
+                *byte = first.wrapping_mul(31).wrapping_add(first << (at % 8)) ^ at;
+            }
+            for wanted in 0..=u8::MAX {
+                assert_eq!(group_has(&group, wanted), group[..GROUP].contains(&wanted));
             }
         }
     }

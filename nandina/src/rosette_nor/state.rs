@@ -254,11 +254,16 @@ impl State {
         self.sparse = rank;
     }
 
+    /// Whether a leaf was written since the hand moved last.
+    pub const fn is_to_level(&self) -> bool {
+        self.hand_moved != self.written
+    }
+
     /// The next of all sectors that may have cold data.
     ///
     /// There is one for each leaf that was written.
     pub const fn next_to_level(&mut self, sectors: usize) -> Option<Sector> {
-        if self.hand_moved == self.written {
+        if !self.is_to_level() {
             return None;
         }
         self.hand_moved = self.written;

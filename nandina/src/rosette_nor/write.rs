@@ -5,7 +5,7 @@
 
 use super::cells::Sector;
 use super::form::{MARKS_BYTES, TAG_BYTES};
-use super::head::{self, Fences, Head};
+use super::head::{self, Head};
 use super::leaves::SectorLeaves;
 use super::merge::{Item, Pending, Place, Span};
 use super::order::LOOKS_MAX;
@@ -17,7 +17,8 @@ use crate::flash::Flash;
 /// A leaf that is being written.
 pub struct Writing {
     sector: Sector,
-    head: Head,
+    /// Records that it is to have.
+    wanted: u16,
     /// Records that were written.
     done: usize,
     /// Where the next byte goes.
@@ -28,6 +29,9 @@ pub struct Writing {
 }
 
 impl Writing {
+    /// Before it has begun.
+    pub const NONE: Self = Self { sector: 0, wanted: 0, done: 0, at: 0, from: 0, sum: 0 };
+
     pub const fn sector(&self) -> Sector {
         self.sector
     }
@@ -36,9 +40,17 @@ impl Writing {
 impl<F: Flash> SectorLeaves<'_, F> {
     /// Begins a leaf of this many records in the next sector, which is erased.
     ///
-    /// Cost: at most that of an erase.
-    pub(super) fn begin_leaf(&mut self, sorted: usize) -> Result<Writing, Fault<F::Error>> {
+    /// Its fences are those of the range at `rank` in the directory. Cost: at most that of an
+    /// erase.
+    pub(super) fn begin_leaf(
+        &mut self,
+        writing: &mut Writing,
+        rank: usize,
+        sorted: usize,
+    ) -> Result<(), Fault<F::Error>> {
         let sector = self.take_sector()?;
+        writing.sector = sector;
+        writing.wanted = sorted as u16;
         let head = Head {
             identity: self.state.identity(),
             sequence: self.state.next_sequence(),
@@ -48,38 +60,42 @@ impl<F: Flash> SectorLeaves<'_, F> {
         self.pool.set(sector, Use::Live);
         self.pool.set_turn(sector);
         self.page.fill(0xFF);
-        Ok(Writing { sector, head, done: 0, at: 0, from: 0, sum: 0 })
+        let fences = (self.directory.low(rank), self.directory.high(rank));
+        head::write(&self.form, self.page, &self.medium, &head, fences);
+        Ok(())
     }
 
     /// Adds a record of a span, or the pending one, to the leaf.
+    #[inline]
     pub(super) fn add(
         &mut self,
         writing: &mut Writing,
         span: &Span,
         item: Item,
-        pending: Option<Pending<'_>>,
-        fences: Fences<'_>,
+        pending: Option<&Pending<'_>>,
     ) -> Result<(), Fault<F::Error>> {
-        if writing.done < self.form.in_first() {
-            let to = self.form.sorted(writing.done);
-            self.read_item(span, item, pending)?;
+        let is_in_first = writing.done < self.form.in_first();
+        if !is_in_first {
+            self.begin_rest(writing)?;
+        }
+        self.read_item(span, item, pending)?;
+        writing.done += 1;
+        if is_in_first {
+            let to = writing.at;
             self.page[to..to + self.record.len()].copy_from_slice(self.record);
             writing.at = to + self.record.len();
-        } else {
-            self.begin_rest(writing, fences)?;
-            self.read_item(span, item, pending)?;
-            self.append_record(writing)?;
+            return Ok(());
         }
-        writing.done += 1;
-        Ok(())
+        self.append_record(writing)
     }
 
     /// Reads the record of an item into the buffer for records.
+    #[inline(never)]
     pub(super) fn read_item(
         &mut self,
         span: &Span,
         item: Item,
-        pending: Option<Pending<'_>>,
+        pending: Option<&Pending<'_>>,
     ) -> Result<(), Fault<F::Error>> {
         let key_bytes = self.form.key_bytes;
         match (item, pending) {
@@ -115,11 +131,11 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let page_bytes = self.form.page_bytes();
         let mut done = 0;
         while done < self.record.len() {
-            let to = writing.at % page_bytes;
+            let to = self.cells.in_page(writing.at);
             let bytes = (self.record.len() - done).min(page_bytes - to);
             self.page[to..to + bytes].copy_from_slice(&self.record[done..done + bytes]);
             (writing.at, done) = (writing.at + bytes, done + bytes);
-            if writing.at.is_multiple_of(page_bytes) {
+            if to + bytes == page_bytes {
                 self.program_page(writing)?;
             }
         }
@@ -128,8 +144,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
 
     /// Programs what the page buffer has behind page 0.
     fn program_page(&mut self, writing: &mut Writing) -> Result<(), Fault<F::Error>> {
-        let page_bytes = self.form.page_bytes();
-        let bytes = &self.page[writing.from % page_bytes..][..writing.at - writing.from];
+        let from = self.cells.in_page(writing.from);
+        let bytes = &self.page[from..][..writing.at - writing.from];
         self.cells.program(writing.sector, writing.from, bytes)?;
         writing.sum = self.cells.checksum(&[&writing.sum.to_le_bytes(), bytes]);
         writing.from = writing.at;
@@ -137,19 +153,20 @@ impl<F: Flash> SectorLeaves<'_, F> {
     }
 
     /// Programs page 0 if that was not done yet.
-    fn begin_rest(
-        &mut self,
-        writing: &mut Writing,
-        fences: Fences<'_>,
-    ) -> Result<(), Fault<F::Error>> {
+    fn begin_rest(&mut self, writing: &mut Writing) -> Result<(), Fault<F::Error>> {
         if writing.from > 0 {
             return Ok(());
         }
+        self.program_first(writing)
+    }
+
+    #[inline(never)]
+    fn program_first(&mut self, writing: &mut Writing) -> Result<(), Fault<F::Error>> {
         let records = &self.page[..writing.at];
         writing.sum = self.cells.checksum(&[&0u32.to_le_bytes(), records]);
         let cells = &mut self.cells;
         let sum = &mut |pieces: &[&[u8]]| cells.checksum(pieces);
-        head::write(&self.form, self.page, &self.medium, &writing.head, fences, sum);
+        head::seal(&self.form, self.page, sum);
         self.cells.program_first(writing.sector, self.page)?;
         let begin = self.form.marks_at() + MARKS_BYTES;
         (writing.at, writing.from) = (begin, begin);
@@ -161,16 +178,15 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// If it is a copy, `sum` is the checksum that the records must have.
     pub(super) fn commit(
         &mut self,
-        mut writing: Writing,
-        fences: Fences<'_>,
+        writing: &mut Writing,
         sum: Option<u32>,
     ) -> Result<(), Fault<F::Error>> {
-        if writing.done != usize::from(writing.head.sorted) {
+        if writing.done != usize::from(writing.wanted) {
             return Err(self.cells.damage(writing.sector, 0, Damage::NodeChanged));
         }
-        self.begin_rest(&mut writing, fences)?;
+        self.begin_rest(writing)?;
         if writing.at > writing.from {
-            self.program_page(&mut writing)?;
+            self.program_page(writing)?;
         }
         if sum.is_some_and(|sum| sum != writing.sum) {
             return Err(self.cells.damage(writing.sector, 0, Damage::NotAsWritten));
@@ -199,7 +215,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let mut at = self.form.marks_at() + MARKS_BYTES;
         let end = at + (sorted - in_first) * self.form.record_bytes();
         while at < end {
-            let to = ((at / page_bytes + 1) * page_bytes).min(end);
+            let to = (at + page_bytes - self.cells.in_page(at)).min(end);
             sum = self.checked(sector, at, to, sum)?;
             at = to;
         }
@@ -236,16 +252,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     ///
     /// Cost: an erase and a read, and with `verify` a read for each page.
     pub(super) fn erase(&mut self, sector: Sector) -> Result<(), Fault<F::Error>> {
-        let mut tail = [0; head::TAIL_MAX];
-        // If the count cannot be read: a sector that was never used, or a torn one.
-        let mut erases = self.state.erases().max(1);
-        if self.cells.read_tail(sector, &mut tail)? {
-            let cells = &mut self.cells;
-            let sum = &mut |pieces: &[&[u8]]| cells.checksum(pieces);
-            if let Some(head) = head::read(&self.form, &tail, &self.medium, sum) {
-                erases = head.erases.saturating_add(1);
-            }
-        }
+        let erases = self.erases_with_the_next(sector)?;
         match self.cells.erase(sector) {
             Ok(()) => {
                 self.state.note_erases(erases);
@@ -256,6 +263,18 @@ impl<F: Flash> SectorLeaves<'_, F> {
             Err(fault) if fault.rejects_writes() => self.give_up(sector),
             Err(fault) => Err(fault),
         }
+    }
+
+    /// How often a sector was erased, with an erase that comes.
+    #[inline(never)]
+    fn erases_with_the_next(&mut self, sector: Sector) -> Result<u32, Fault<F::Error>> {
+        if self.cells.look_at_tail(sector)?
+            && let Some(head) = self.cells.head(&self.medium)
+        {
+            return Ok(head.erases.saturating_add(1));
+        }
+        // If the count cannot be read: a sector that was never used, or a torn one.
+        Ok(self.state.erases().max(1))
     }
 
     /// Gives a sector up whose erase or program the chip rejected. It holds no leaf.
@@ -272,6 +291,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// Marks a leaf as replaced, and its sector as free.
     ///
     /// That only spares reads of a mount: newer leaves own all its keys.
+    #[inline(never)]
     pub(super) fn mark_replaced(&mut self, sector: Sector) -> Result<(), Fault<F::Error>> {
         self.pool.set(sector, Use::Free);
         let (at, bytes) = self.replaced_mark();
@@ -292,7 +312,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         &mut self,
         span: &Span,
         mut at: Place,
-        mut pending: Option<Pending<'_>>,
+        mut pending: Option<&Pending<'_>>,
         key: &'k mut [u8],
     ) -> Result<&'k [u8], Fault<F::Error>> {
         let whole = pending;
