@@ -173,6 +173,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
     /// cannot be read, or if there are more ranges than there is room for.
     ///
     /// Cost: a read for each page of the checkpoint.
+    #[inline(never)]
     pub(super) fn paint_checkpoint(
         &mut self,
         found: &Checkpoint,

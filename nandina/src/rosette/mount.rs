@@ -330,6 +330,8 @@ impl<F: Flash> Leaves<'_, F> {
     /// Gives each leaf in `block` what no newer one owns.
     ///
     /// Returns the first for which the directory has no room.
+    // Apart from what calls it, for the sake of the stack.
+    #[inline(never)]
     fn paint_block(
         &mut self,
         block: BlockNumber,
@@ -380,6 +382,7 @@ impl<F: Flash> Leaves<'_, F> {
     }
 
     /// Takes the suspects of the session page that was just read.
+    #[inline(never)]
     fn take_session(&mut self, page: PageNumber) {
         let area_bytes = self.log.layout().area_bytes();
         let area = &self.log.frames.bytes(0)[..area_bytes];
