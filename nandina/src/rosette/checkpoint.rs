@@ -231,6 +231,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
     }
 
     /// Takes the suspects that a checkpoint stores, and the page that lists them.
+    #[inline(never)]
     fn take_beside(&mut self, beside: &[u8]) -> bool {
         let geometry = self.log.geometry();
         let (page, suspects) = (u32_at(beside, 0), &beside[PAGE_BYTES..]);

@@ -266,6 +266,8 @@ impl<'b> Directory<'b> {
     }
 
     /// Makes the window as narrow as the separators allow.
+    #[cold]
+    #[inline(never)]
     pub fn narrow(&mut self) {
         if self.len == 1 {
             return self.begin(self.page(0));
@@ -296,6 +298,8 @@ impl<'b> Directory<'b> {
     }
 
     /// Widens the window, for which there is room.
+    #[cold]
+    #[inline(never)]
     fn widen(&mut self, window: Window) {
         let before = self.window;
         let page_bytes = before.entry_bytes() - before.width();
