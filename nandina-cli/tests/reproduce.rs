@@ -373,11 +373,11 @@ fn reproduce_runs_rosette_beside_its_prototype() {
     let experiment = |id: &str| experiment(&object, id);
     let measured = |id: &str, config: &str, metric: &str| measured(&object, id, "", config, metric);
     // Counts, the same on every machine.
-    assert_eq!(measured("uniform", "lookup", "reads"), 0.995_1);
-    assert_eq!(measured("uniform", "update", "programs"), 1.009_9);
-    assert_eq!(measured("uniform", "insert", "programs"), 1.012_4);
-    assert_eq!(measured("uniform", "delete", "programs"), 1.014_7);
-    assert_eq!(measured("orders", "inserts, 64 in a row", "programs"), 1.167_7);
+    assert_eq!(measured("uniform", "lookup", "reads"), 0.995_3);
+    assert_eq!(measured("uniform", "update", "programs"), 1.011_4);
+    assert_eq!(measured("uniform", "insert", "programs"), 1.014);
+    assert_eq!(measured("uniform", "delete", "programs"), 1.015_2);
+    assert_eq!(measured("orders", "inserts, 64 in a row", "programs"), 1.158_1);
     assert_eq!(measured("orders", "queue of 1,000 records", "valid pages"), 3.0);
     let half_full = measured("full", "50 % leaves, uniform", "programs");
     assert!((1.5..1.6).contains(&half_full), "{half_full}");
