@@ -179,10 +179,10 @@ impl Check for Ram {
             let beside = S::DESCRIPTION.root_commits() && wear == Some(WearPolicy::Circular);
             let buffers = 3 * (4096 + 40 + 4) + if beside { 4096 + 40 } else { 0 };
             // Or a key and a number of two bytes for each leaf and three more, four bytes for each
-            // block, and no key beside. Or the nodes in RAM, and half a byte for each page.
+            // block, and a key beside. Or the nodes in RAM, and half a byte for each page.
             let (options, beside) =
                 match (S::DESCRIPTION.has_directory(), S::DESCRIPTION.has_arena()) {
-                    (true, _) => (options.leaves(1_000), 1_003 * (4 + 2) + 128 * 4),
+                    (true, _) => (options.leaves(1_000), 4 + 1_003 * (4 + 2) + 128 * 4),
                     (_, true) => (options.arena_bytes(10_000), 10_000 + 16_384 / 2),
                     _ => (options, 3 * 4 + table),
                 };

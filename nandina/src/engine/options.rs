@@ -231,8 +231,7 @@ pub struct Options {
     /// `checkpoints`, the table takes only three quarters of them on a chip of less than 4095
     /// pages.
     pub mapping_bytes: usize,
-    /// Leaves that there is RAM for, at least 2; `None` for as many as the chip allows. Default:
-    /// `None`.
+    /// Leaves that there is RAM for, at least 2. Default: `None`, the chip's most.
     ///
     /// For systems that keep a directory of their leaves in RAM (`rosette`, `rosette-nor`). In
     /// `rosette` each takes a key and the number of a page at most: 2 bytes, 3 on a chip of 65536

@@ -12,7 +12,7 @@ use crate::error::Fault;
 use crate::flash::Flash;
 use crate::node::Node;
 
-/// For a short separator a split may be a part of the records off: one in this many.
+/// For a short separator a split may be off by this part of the records.
 const APART_PARTS: usize = 7;
 
 /// What has to be done to upsert a record.
@@ -134,7 +134,7 @@ impl<F: Flash> Leaves<'_, F> {
             })
     }
 
-    /// Chooses how many records the lower half has if `node` is split for `key` at place `at`.
+    /// Chooses how many records the lower half has if `node` is split for `key`.
     ///
     /// If keys rise or fall, the new one is alone in its half; otherwise the halves are alike. If
     /// that lets the separator fit the window of the directory, up to a seventh of the records is
@@ -235,9 +235,9 @@ impl<F: Flash> Leaves<'_, F> {
     }
 }
 
-/// The last key of the lower half and the first of the upper one, if the lower half has `left`.
+/// The last key of the lower half, and the first of the upper one.
 ///
-/// `key` is inserted at place `at`.
+/// The lower half has `left` records. `key` is inserted at place `at`.
 fn around<'k>(node: &Node<'k>, left: usize, at: usize, key: &'k [u8]) -> (&'k [u8], &'k [u8]) {
     let key_at = |place: usize| match place {
         place if place < at => node.key(place),

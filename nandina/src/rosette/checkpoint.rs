@@ -20,7 +20,9 @@ use crate::flash::{Flash, PageNumber};
 use crate::gc::PageOwner;
 use crate::log::checkpoint::{Checkpoint, Stream, Summary, read_owned};
 
-/// Bytes that say which bytes of the separators are stored: where these end, plus 1, and begin.
+/// Bytes that say which bytes of the separators are stored.
+///
+/// The first is where these end, plus 1; the second where they begin.
 pub(super) const STORED_BEFORE: usize = 2;
 
 /// The most bytes that a checkpoint stores besides the directory.

@@ -67,7 +67,9 @@ impl<'b> Directory<'b> {
         key_bytes + leaves as usize * (key_bytes + page_bytes(pages))
     }
 
-    /// The most leaves in this many bytes of RAM: those with the shortest separators possible.
+    /// The most leaves in this many bytes of RAM.
+    ///
+    /// They have the shortest separators possible.
     pub fn leaves_most(key_bytes: usize, pages: u32, ram_bytes: usize) -> u32 {
         let room = ram_bytes.saturating_sub(key_bytes);
         // The number of separators that differ in this many bytes; the first range has none.
@@ -170,7 +172,7 @@ impl<'b> Directory<'b> {
         window.put_page(&mut self.ram[at..at + window.entry_bytes()], number);
     }
 
-    /// How the separator at `rank` compares with `key`, which may be shorter than a key.
+    /// How the separator at `rank` compares with `key`, which may be short.
     fn compare(&self, rank: usize, key: &[u8]) -> Ordering {
         let (first, stored) = match rank {
             0 => Default::default(),
@@ -218,7 +220,9 @@ impl<'b> Directory<'b> {
         self.compare(rank, key) == Ordering::Less
     }
 
-    /// Whether the range at `rank`, which is not the first, begins above `key`, a whole key.
+    /// Whether the range at `rank` begins above `key`, a whole key.
+    ///
+    /// It is not the first range.
     pub fn begins_above(&self, rank: usize, key: &[u8]) -> bool {
         let (head, rest) = key.split_at(self.window.from());
         let stored = &self.entry(rank)[..self.window.width()];
@@ -263,6 +267,15 @@ impl<'b> Directory<'b> {
     pub fn has_room(&self, separator: &[u8], more: usize) -> bool {
         let entry_bytes = self.window_with(separator).entry_bytes();
         self.window.key_bytes() + (self.len + more) * entry_bytes <= self.ram.len()
+    }
+
+    /// Whether there is room for two more ranges, as in any index that had as much RAM before.
+    pub fn has_room_beside(&mut self) -> bool {
+        if self.len + 2 > self.capacity() {
+            // It may be wide for pages that were there meanwhile.
+            self.narrow();
+        }
+        self.len + 2 <= self.capacity()
     }
 
     /// Makes the window as narrow as the separators allow.

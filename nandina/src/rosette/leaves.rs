@@ -301,9 +301,6 @@ impl<'b, F: Flash> Leaves<'b, F> {
     }
 }
 
-/// Bytes of the longest key.
-pub(super) const KEY_MAX: usize = crate::engine::KEY_BYTES_MAX;
-
 /// A range of keys, by its separators.
 pub(super) struct Range {
     pub low: Separator,

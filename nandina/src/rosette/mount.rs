@@ -139,6 +139,10 @@ impl<F: Flash> Leaves<'_, F> {
                 }
             }
         };
+        if !self.directory.has_room_beside() {
+            let newest = leaf.map_or(page, |(page, _)| page);
+            return Err(self.too_many_leaves(newest));
+        }
         self.note_apart();
         self.take_counts(leaf, checkpoint)?;
         self.count_unexplained();

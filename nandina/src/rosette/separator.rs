@@ -1,27 +1,27 @@
-//! Separators of ranges of keys: chosen short, and stored as the bytes in which they differ.
+//! Separators of ranges of keys, and the bytes of them that are stored.
 //!
 //! Nothing is read or written here.
 
 use core::ops::Deref;
 
-use super::leaves::KEY_MAX;
+use crate::engine::KEY_BYTES_MAX;
 
 /// A separator that is as long as a key.
 #[derive(Clone, Copy)]
 pub(super) struct Separator {
-    bytes: [u8; KEY_MAX],
+    bytes: [u8; KEY_BYTES_MAX],
     len: usize,
 }
 
 impl Separator {
     /// The lowest of all keys.
     pub const fn lowest(key_bytes: usize) -> Self {
-        Self { bytes: [0; KEY_MAX], len: key_bytes }
+        Self { bytes: [0; KEY_BYTES_MAX], len: key_bytes }
     }
 
-    /// The separator above the key `below` and not above `high` that ends with the most zeros.
+    /// The shortest separator above the key `below` and not above `high`.
     ///
-    /// `below` is the lower one of the two.
+    /// It is the one that ends with the most zeros. `below` is the lower key of the two.
     pub fn between(below: &[u8], high: &[u8]) -> Self {
         let mut separator = Self::lowest(high.len());
         let needed = needed_between(below, high);
@@ -103,7 +103,9 @@ impl Window {
         self.width() + self.page_bytes as usize
     }
 
-    /// The window that also fits `separator`, if the others begin with the bytes of `first`.
+    /// The window that also fits `separator`.
+    ///
+    /// The other separators begin with the bytes of `first`.
     pub fn with(self, first: &[u8], separator: &[u8]) -> Self {
         let from = shared(&first[..self.from()], separator) as u8;
         let end = self.end.max(needed(separator) as u8);

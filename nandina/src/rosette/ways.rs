@@ -24,7 +24,7 @@ pub struct Led<'d> {
     pub newest: (PageNumber, u64),
     /// The newest leaf, unless it is older than the checkpoint.
     pub newest_leaf: Option<PageNumber>,
-    /// The directory: a separator, and for each range bytes of its lowest key, and its page.
+    /// The directory as it is in RAM: bytes of the lowest key of ranges, and pages.
     pub directory: &'d [u8],
     /// The records in the index.
     pub records: u32,
