@@ -27,7 +27,7 @@ const CLUSTER: u32 = 64;
 const QUEUE: u32 = 1_000;
 
 /// Leaves for which the directory has room, for each 10,000 records: random keys, and clusters.
-const USUAL: u32 = 22;
+const USUAL: u32 = 23;
 const CLUSTERED: u32 = 45;
 
 /// The exponent of Zipf's law.
