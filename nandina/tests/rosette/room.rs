@@ -24,7 +24,7 @@ impl Held {
         let options = Options { leaves: Some(promised), checkpoints, ..Options::new(key_bytes, 4) };
         let mut chip = Chip::with_seed(ROOMY, seed);
         let mut ram = vec![0; ram_needed::<Rosette>(&ROOMY.geometry, &options)];
-        drop(Index::<_, Rosette>::format(&mut chip, &options, &mut ram).unwrap());
+        Index::<_, Rosette>::format(&mut chip, &options, &mut ram).unwrap();
         Self { chip, options, ram, model: Model::new(), random: Random::new(seed) }
     }
 
