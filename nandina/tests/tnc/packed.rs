@@ -2,6 +2,7 @@
 //! pages whose counts are any bytes.
 
 use nandina::engine::System;
+use nandina::flash::profile::MLC;
 use nandina::flash::{Geometry, PageNumber, Profile};
 use nandina::node::{PageHeader, PageLayout};
 use nandina::{OpenError, Options, Removed, WriteError};
@@ -279,4 +280,33 @@ fn pages_with_any_counts_and_ends_of_nodes_lead_to_errors_and_to_no_panic() {
     }
     println!("{refused} refused, {used} used");
     assert!(refused > 100 && used > 100, "{refused} refused, {used} used");
+}
+
+/// Random inserts of 64 a journal page, on MLC of 4 KiB pages: nodes in RAM, children, programs.
+const GROUPED: [(usize, u16, f64); 3] =
+    [(16_384, 42, 0.25), (65_536, 42, 0.18), (1 << 20, 32, 0.12)];
+
+#[test]
+fn inserts_in_groups_of_64_take_few_programs() {
+    let profile = MLC.without_pairing();
+    // A tenth is quick; with the whole the tree has its full height.
+    let whole = std::env::var("NANDINA_EFFORT").is_ok_and(|effort| effort == "full");
+    let records = if whole { 1_000_000 } else { 100_000 };
+    for (arena_bytes, fanout, most) in GROUPED {
+        let options = Options { write_buffer_changes: Some(64), ..Options::new(4, 4) };
+        let options = options.write_buffer(1).arena_bytes(arena_bytes).fanout(fanout);
+        let (mut chip, mut ram) = (Chip::new(profile), ram(&profile, &options));
+        let mut index = Tree::format(&mut chip, &options, &mut ram).unwrap();
+        let mut numbers = Numbers(1);
+        let before = index.flash().counters();
+        for _ in 0..records {
+            index.insert(&numbers.below(u32::MAX).to_be_bytes(), &[1; 4]).unwrap();
+        }
+        let after = index.flash().counters();
+        let each = |before: u64, after: u64| (after - before) as f64 / f64::from(records);
+        let programs = each(before.programs, after.programs);
+        let reads = each(before.reads, after.reads);
+        println!("{arena_bytes}, {fanout}: {programs:.3} programs, {reads:.2} reads an insert");
+        assert!(programs <= most, "{arena_bytes}: {programs:.3} programs an insert");
+    }
 }
