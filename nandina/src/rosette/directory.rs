@@ -269,7 +269,9 @@ impl<'b> Directory<'b> {
         self.window.key_bytes() + (self.len + more) * entry_bytes <= self.ram.len()
     }
 
-    /// Whether there is room for two more ranges, as in any index that had as much RAM before.
+    /// Whether there is room for two more ranges.
+    ///
+    /// So it is in any index that had as much RAM before.
     pub fn has_room_beside(&mut self) -> bool {
         if self.len + 2 > self.capacity() {
             // It may be wide for pages that were there meanwhile.
