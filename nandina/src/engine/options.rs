@@ -236,7 +236,7 @@ pub struct Options {
     /// For systems that keep a directory of their leaves in RAM (`rosette`, `rosette-nor`). In
     /// `rosette` each takes a key and the number of a page at most: 2 bytes, 3 on a chip of 65536
     /// pages and more, 4 from 2^24 on. Of the keys that separate leaves only those bytes are kept
-    /// in which they differ: two for random keys of any size and up to some 20,000 leaves. Then the
+    /// in which they differ: two for random keys of any size in thousands of leaves. Then the
     /// same RAM holds more leaves, with keys of 16 bytes 4.5 times as many. Inserts that need one
     /// more leaf than there is RAM for are refused. An index must be opened with as many as before,
     /// or more.

@@ -83,7 +83,7 @@ impl Held {
 #[test]
 fn random_keys_have_room_for_many_leaves_and_clusters_for_those_that_are_promised() {
     for (key_bytes, promised, checkpoints) in
-        [(4, 40, None), (4, 40, Some(4)), (16, 40, Some(4)), (4, 600, Some(8)), (16, 200, None)]
+        [(4, 40, None), (8, 40, Some(4)), (16, 40, Some(4)), (4, 600, Some(8)), (16, 200, None)]
     {
         let mut held = Held::new(key_bytes, promised, checkpoints, 3);
         let random_key = |random: &mut Random, key: &mut [u8]| {
