@@ -133,7 +133,8 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         let (bytes, mut all_known) = (self.page_bytes(), true);
         self.mark_kept(ages);
         self.read_own(1)?;
-        // First pages of the blocks whose numbers are in page buffer 0. It takes the list afterwards.
+        // First pages of the blocks whose numbers are in page buffer 0, which takes the list
+        // afterwards.
         for frame in [1, 0] {
             if frame == 0 {
                 let (to, from) = self.media.frames.pair(0, 1);
