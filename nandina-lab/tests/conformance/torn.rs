@@ -577,3 +577,10 @@ fn a_change_settles_first_what_the_mount_had_no_room_for() {
 fn an_ftl_of_a_worn_out_chip_may_refuse_the_mount_after_an_error_of_the_device() {
     assert_survives("swarm/mu over ftl:compact/seed 5310000113 unstable errors");
 }
+
+/// The mount that wrote a leaf again, whose commit was torn, was cut. The next one saw neither of
+/// the two, and erased only one.
+#[test]
+fn a_torn_leaf_that_a_cut_mount_was_copying_does_not_come_back() {
+    assert_survives("exhaustive/rosette-nor/seed 1/36 x 60 unstable/617 mixture/159 mixture");
+}

@@ -112,7 +112,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
             self.directory.clear();
             self.order.forget();
             self.pool.clear();
-            self.state.forget_begun();
+            let _ = self.state.take_begun();
             self.state.note_foreign(false);
             self.state.note_damaged(None);
             // Leaves of an older identity were listed, or were too many.
@@ -241,7 +241,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         let fits = usize::from(head.sorted) <= self.form.capacity();
         let is_committed = head::committed(&commit).is_some();
         if !is_committed && commit != [0; COMMIT_BYTES] {
-            self.state.note_begun(sector, head.sequence);
+            self.state.note_begun(sector);
             self.state.note_damaged(Some(self.cells.page(sector, self.form.marks_at())));
         }
         Ok((fits && is_committed).then_some(head))

@@ -49,8 +49,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
                     rejections += 1;
                     rejections < REJECTIONS_MAX
                 }
-                // The newest leaf is torn, and cannot be seen any longer. Or it is damaged: then
-                // the others can be read.
+                // The newest leaf is torn, and cannot be seen any longer, or several may be. Or it
+                // is damaged: then the others can be read.
                 Fault::Corrupt { .. } => {
                     tries += 1;
                     tries < TRIES
@@ -84,11 +84,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
     /// `worn`: the chip rejects what is programmed there.
     #[inline(never)]
     fn settle_newest(&mut self, worn: bool) -> Result<(), Fault<F::Error>> {
-        if let Some(sector) = self.state.begun()
-            && self.pool.state(sector) == Use::Free
-        {
-            self.erase(sector)?;
-        }
+        self.erase_begun()?;
         let newest = self.state.newest();
         let mut ranks = 0..self.directory.len();
         let found = ranks.find(|&rank| self.directory.leaf(rank).sector == newest);
@@ -115,6 +111,21 @@ impl<F: Flash> SectorLeaves<'_, F> {
         };
         self.cells.let_fall(newest, self.form.acknowledged_at(), &head::commit(!sum))?;
         self.begin_session()
+    }
+
+    /// Erases a leaf that was begun and whose commit was not seen: it may be seen later.
+    ///
+    /// There are several if a mount was cut that wrote the newest leaf again, and that leaf is not
+    /// seen any longer. Then a fault is returned, so that the next one is found by another look.
+    fn erase_begun(&mut self) -> Result<(), Fault<F::Error>> {
+        let Some((begun, has_others)) = self.state.take_begun() else { return Ok(()) };
+        if self.pool.state(begun) == Use::Free {
+            self.erase(begun)?;
+        }
+        if has_others {
+            return Err(self.cells.damage(begun, self.form.marks_at(), Damage::Checksum));
+        }
+        Ok(())
     }
 
     /// Erases leaves that own no keys: a cut came before they were marked.

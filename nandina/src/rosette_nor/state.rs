@@ -17,10 +17,10 @@ pub struct State {
     session: u32,
     /// The sector of the newest leaf, which has these bits.
     newest: Sector,
-    /// A sector with a leaf that was begun and not committed.
+    /// The last sector that was seen with a leaf that was begun and not committed.
     begun: Option<Sector>,
-    /// The sequence number of that leaf.
-    begun_sequence: u64,
+    /// There was another one before.
+    begun_before: bool,
     /// A mount saw pages of another index.
     foreign: bool,
     /// A page that a mount could not read, or that is no whole head of a leaf.
@@ -53,7 +53,7 @@ impl State {
         session: 0,
         newest: 0,
         begun: None,
-        begun_sequence: 0,
+        begun_before: false,
         foreign: false,
         damaged: None,
         found: 0,
@@ -128,23 +128,22 @@ impl State {
         self.newest
     }
 
-    /// A sector with a leaf that was begun and not committed.
-    pub const fn begun(&self) -> Option<Sector> {
-        self.begun
-    }
-
-    /// A mount begins, and saw no leaf that was begun and not committed.
-    pub const fn forget_begun(&mut self) {
-        (self.begun, self.begun_sequence) = (None, 0);
-    }
-
-    /// A mount saw a leaf that was begun and not committed.
+    /// A sector with a leaf that was begun and not committed, and whether there were others.
     ///
-    /// Of several the newest counts: an older one was committed, and its erase was cut.
-    pub const fn note_begun(&mut self, sector: Sector, sequence: u64) {
-        if self.begun.is_none() || sequence >= self.begun_sequence {
-            (self.begun, self.begun_sequence) = (Some(sector), sequence);
-        }
+    /// It is forgotten, with the others.
+    pub const fn take_begun(&mut self) -> Option<(Sector, bool)> {
+        let found = match self.begun {
+            Some(sector) => Some((sector, self.begun_before)),
+            None => None,
+        };
+        (self.begun, self.begun_before) = (None, false);
+        found
+    }
+
+    /// A leaf was seen that was begun and not committed.
+    pub const fn note_begun(&mut self, sector: Sector) {
+        self.begun_before |= self.begun.is_some();
+        self.begun = Some(sector);
     }
 
     /// Whether a mount saw pages of another index.
@@ -277,15 +276,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_old_leaf_whose_erase_was_cut_is_not_the_one_that_was_begun() {
+    fn others_that_were_begun_are_not_concealed() {
         let mut state = State::UNKNOWN;
-        for (sector, sequence) in [(3, 70), (5, 90), (8, 80)] {
-            state.note_begun(sector, sequence);
+        assert_eq!(state.take_begun(), None);
+        state.note_begun(3);
+        assert_eq!(state.take_begun(), Some((3, false)));
+        for sector in [3, 5, 8] {
+            state.note_begun(sector);
         }
-        assert_eq!(state.begun(), Some(5));
-        state.forget_begun();
-        assert_eq!(state.begun(), None);
-        state.note_begun(8, 80);
-        assert_eq!(state.begun(), Some(8));
+        assert_eq!(state.take_begun(), Some((8, true)));
+        assert_eq!(state.take_begun(), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Power is cut at every operation that changes the chip, and again in the session after that.
 
-use nandina::flash::{Geometry, Profile};
+use nandina::flash::{Flash, Geometry, PageNumber, Profile};
 use nandina::store::RosetteNor;
 use nandina::{Index, OpenError, ReadError, WriteError, key};
 use nandina_sim::{Chip, ChipError, Cut, Faults};
@@ -247,6 +247,60 @@ fn two_cuts_at_every_operation_leave_the_old_or_the_new_state() {
 fn two_cuts_with_unstable_bits_leave_the_old_or_the_new_state() {
     let cuts: u32 = (0..3).map(|seed| cut_twice(true, 20 + seed, 11)).sum();
     assert!(cuts > 9_000, "only {cuts} cuts");
+}
+
+/// The marks of a sector: whether its leaf was committed, and acknowledged.
+fn marks(chip: &mut Chip, sector: u32) -> (bool, bool) {
+    let mut page = [0; TINY.geometry.page_bytes as usize];
+    chip.read(marks_page(sector), &mut page, &mut []).unwrap();
+    (page[..8] != [0xFF; 8] && page[..8] != [0; 8], page[8..16] != [0xFF; 8])
+}
+
+const fn marks_page(sector: u32) -> PageNumber {
+    PageNumber(sector * TINY.geometry.pages_per_block + 1)
+}
+
+/// The commit of a leaf is torn. A mount sees it, and is cut while it writes the leaf again. The
+/// next mount does not see it: there are two leaves then that were begun.
+#[test]
+fn a_torn_leaf_that_a_cut_mount_was_copying_does_not_come_back() {
+    let cuts: u32 = (0..20).map(cut_copies_of_torn_leaves).sum();
+    assert!(cuts > 400, "only {cuts} cuts");
+}
+
+fn cut_copies_of_torn_leaves(seed: u64) -> u32 {
+    let changes = changes(seed, 150);
+    let mut ram = ram(&TINY, &OPTIONS);
+    let mut cuts = 0;
+    for at in 0.. {
+        let mut chip = Chip::with_seed(TINY, seed);
+        let Some(allowed) = first_cut(&mut chip, &mut ram, &changes, at, Cut::Before) else {
+            break;
+        };
+        chip.restore_power();
+        let is_torn = |&sector: &u32| marks(&mut chip, sector) == (true, false);
+        let Some(torn) = (0..TINY.geometry.blocks).find(is_torn) else { continue };
+        for second in 0..5 {
+            let (mut chip, mut allowed) = (chip.clone(), allowed.clone());
+            chip.cut_at_change(second, Cut::Before);
+            let what = format!("seed {seed}, cut at {at}, then at {second}");
+            if opened(&mut chip, &mut ram, &what).is_some() {
+                break;
+            }
+            chip.restore_power();
+            let tear = |main: &mut [u8], _: &mut [u8]| main[3] ^= 0xFF;
+            chip.corrupt_page(marks_page(torn), tear);
+            let mut index = opened(&mut chip, &mut ram, &what).unwrap();
+            allowed.settle(content(&mut index, &what).unwrap(), &what);
+            drop(index);
+            if marks(&mut chip, torn) == (true, false) {
+                chip.corrupt_page(marks_page(torn), tear);
+            }
+            end(&mut chip, &mut ram, allowed, &what);
+            cuts += 1;
+        }
+    }
+    cuts
 }
 
 #[test]
