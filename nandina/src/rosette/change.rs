@@ -9,7 +9,7 @@ use super::separator::{Separator, needed_between};
 use super::{limits, options};
 use crate::engine::{Inserted, Removed};
 use crate::error::Fault;
-use crate::flash::Flash;
+use crate::flash::{Flash, PageNumber};
 use crate::node::Node;
 
 /// For a short separator a split may be off by this part of the records.
@@ -173,15 +173,34 @@ impl<F: Flash> Leaves<'_, F> {
         frame: usize,
         rank: usize,
         at: usize,
-        (key, value): (&[u8], &[u8]),
+        record: (&[u8], &[u8]),
     ) -> Result<bool, Fault<F::Error>> {
+        let Some(goes_left) = self.keep_half(frame, rank, at, record)? else { return Ok(false) };
+        let page = self.program_leaf(frame, self.state.records() + 1, None)?;
+        self.take_half(frame, rank, goes_left, page);
+        self.end_write([None, None]);
+        Ok(true)
+    }
+
+    /// Keeps the half of the full leaf in `frame` into which a record is inserted at place `at`.
+    ///
+    /// Returns whether that is the lower half; `None` if there can be no more leaves.
+    // Apart from what programs the leaf, for the sake of the stack.
+    #[inline(never)]
+    fn keep_half(
+        &mut self,
+        frame: usize,
+        rank: usize,
+        at: usize,
+        (key, value): (&[u8], &[u8]),
+    ) -> Result<Option<bool>, Fault<F::Error>> {
         let page = self.page_at(rank)?;
         let node = self.node(frame, page)?;
         let (count, left) = (node.count(), self.left_count(&node, at, key));
         let (below, high) = around(&node, left, at, key);
         let separator = Separator::between(below, high);
         if !self.admits(&separator) {
-            return Ok(false);
+            return Ok(None);
         }
         let goes_left = at < left;
         self.change_leaf(frame, |form, page| {
@@ -191,26 +210,31 @@ impl<F: Flash> Leaves<'_, F> {
                 node.insert(at, key, value);
             }
         });
-        // The other end of the half that is written.
-        let end = match goes_left {
-            true => Some(self.directory.separator(rank)),
-            false => self.directory.end(rank),
-        };
-        let fences = match (goes_left, &end) {
-            (true, Some(low)) => (&**low, Some(&*separator)),
-            (_, high) => (&*separator, high.as_deref()),
-        };
-        self.write_leaf(frame, self.state.records() + 1, (fences, None), |directory, page| {
-            let before = directory.page(rank);
-            let upper = if goes_left { before } else { Some(page) };
-            let is_inserted = directory.insert(rank + 1, &separator, upper);
-            debug_assert!(is_inserted, "a leaf is split only if the directory has room for two");
-            if goes_left {
-                directory.set_page(rank, Some(page));
-            }
-            [None, None]
-        })?;
-        Ok(true)
+        if goes_left {
+            let low = self.directory.separator(rank);
+            self.set_fences(frame, (&low, Some(&separator)));
+        } else {
+            let high = self.directory.end(rank);
+            self.set_fences(frame, (&separator, high.as_deref()));
+        }
+        Ok(Some(goes_left))
+    }
+
+    /// Gives one half of the range at `rank` to `page`, which is in `frame`.
+    ///
+    /// The other half is still that of the page that was split.
+    fn take_half(&mut self, frame: usize, rank: usize, goes_left: bool, page: PageNumber) {
+        let before = self.directory.page(rank);
+        let upper = if goes_left { before } else { Some(page) };
+        let form = self.form();
+        let fences = form.fences(self.log.frames.bytes(frame));
+        let separator = fences.and_then(|(low, high)| if goes_left { high } else { Some(low) });
+        let is_inserted =
+            separator.is_some_and(|separator| self.directory.insert(rank + 1, separator, upper));
+        debug_assert!(is_inserted, "a leaf is split only if the directory has room for two");
+        if goes_left {
+            self.directory.set_page(rank, Some(page));
+        }
     }
 
     /// Removes the record of `key`.

@@ -30,25 +30,25 @@ pub(super) const STORED_BESIDE_MAX: usize = PAGE_BYTES + BYTES_MAX;
 
 const PAGE_BYTES: usize = 4;
 
+/// The page buffer with what a checkpoint stores beside the directory.
+const BESIDE: usize = 1;
+
 /// What a checkpoint stores: the directory, the session page, and what that lists.
 pub(super) struct Stored<'s, 'b> {
     directory: &'s Directory<'b>,
-    beside: [u8; STORED_BESIDE_MAX],
-    beside_bytes: usize,
+    session: [u8; PAGE_BYTES],
+    suspects: &'s Suspects,
 }
 
 impl<'s, 'b> Stored<'s, 'b> {
     /// The part of this that a checkpoint stores.
     pub fn of(
         directory: &'s Directory<'b>,
-        suspects: &Suspects,
+        suspects: &'s Suspects,
         session: Option<PageNumber>,
     ) -> Self {
-        let mut beside = [0; STORED_BESIDE_MAX];
-        let (page, listed) = beside.split_at_mut(PAGE_BYTES);
-        page.copy_from_slice(&session.map_or(u32::MAX, |page| page.0).to_le_bytes());
-        suspects.write(listed);
-        Self { directory, beside, beside_bytes: PAGE_BYTES + suspects.bytes() }
+        let session = session.map_or(u32::MAX, |page| page.0).to_le_bytes();
+        Self { directory, session, suspects }
     }
 }
 
@@ -57,7 +57,8 @@ impl Stream for Stored<'_, '_> {
     const HAS_FIXED_SIZE: bool = false;
 
     fn bytes(&self) -> usize {
-        STORED_BEFORE + self.directory.stored().len() + self.beside_bytes
+        let beside = self.session.len() + self.suspects.stored().len();
+        STORED_BEFORE + self.directory.stored().len() + beside
     }
 
     fn fill(&self, from: usize, out: &mut [u8]) {
@@ -65,13 +66,13 @@ impl Stream for Stored<'_, '_> {
         let (window, stored) = (self.directory.window(), self.directory.stored());
         // A format without a window has a zero here.
         let before: [u8; STORED_BEFORE] = [window.end() as u8 + 1, window.from() as u8];
-        let beside = (STORED_BEFORE + stored.len(), &self.beside[..self.beside_bytes]);
-        let mut filled = 0;
-        for (begin, bytes) in [(0, &before[..]), (STORED_BEFORE, stored), beside] {
+        let (mut filled, mut begin) = (0, 0);
+        for bytes in [&before[..], stored, &self.session, self.suspects.stored()] {
             let left = bytes.get((from + filled).saturating_sub(begin)..).unwrap_or_default();
             let taken = left.len().min(out.len() - filled);
             out[filled..filled + taken].copy_from_slice(&left[..taken]);
             filled += taken;
+            begin += bytes.len();
         }
     }
 
@@ -141,21 +142,25 @@ impl<'b, F: Flash> Leaves<'b, F> {
         Ok(())
     }
 
-    /// The newest checkpoint, if a mount can begin with it.
+    /// Finds the newest checkpoint, if a mount can begin with it.
     ///
-    /// Then only the blocks that may have newer pages are in the order of blocks.
-    pub(super) fn usable_checkpoint(&mut self) -> Result<Option<Checkpoint>, Fault<F::Error>> {
-        if !self.has_checkpoints() {
-            return Ok(None);
+    /// Then only the blocks that may have newer pages are in the order of blocks. It is large, so
+    /// it is written where it is needed.
+    // Apart from what calls it, for the sake of the stack.
+    #[inline(never)]
+    pub(super) fn find_usable(
+        &mut self,
+        usable: &mut Option<Checkpoint>,
+    ) -> Result<(), Fault<F::Error>> {
+        let mut unused = Stored::of(&self.directory, self.torn.suspects(), None);
+        *usable = self.checkpoints.find_newest(&mut self.log, &mut unused)?;
+        let Some(found) = &*usable else { return Ok(()) };
+        let opened = self.log.look_into(found)?;
+        if !opened.is_usable(found) {
+            *usable = None;
+            return Ok(());
         }
-        let mut unused = Stored::of(&self.directory, &Suspects::NONE, None);
-        let found = self.checkpoints.find_newest(&mut self.log, &mut unused)?;
-        let Some(found) = found else { return Ok(None) };
-        let opened = self.log.look_into(&found)?;
-        if !opened.is_usable(&found) {
-            return Ok(None);
-        }
-        self.checkpoints.go_on_from(&found, &opened);
+        self.checkpoints.go_on_from(found, &opened);
         self.order.clear();
         let listed = opened.since.into_iter().zip(found.listed());
         let listed = listed.filter_map(|(first, &block)| Some((block, first?)));
@@ -166,7 +171,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
                 self.order.note(block, first);
             }
         }
-        Ok(Some(found))
+        Ok(())
     }
 
     /// Gives each leaf of the checkpoint's directory what no newer one owns.
@@ -174,16 +179,27 @@ impl<'b, F: Flash> Leaves<'b, F> {
     /// Takes the suspects as well, unless a newer session page was met. Returns `false` if they
     /// cannot be read, or if there are more ranges than there is room for.
     ///
-    /// Cost: a read for each page of the checkpoint.
-    #[inline(never)]
+    /// Cost: a read for each page of the checkpoint. The page buffers 0 and 1 are used.
     pub(super) fn paint_checkpoint(
         &mut self,
         found: &Checkpoint,
         has_session: bool,
     ) -> Result<bool, Fault<F::Error>> {
+        let is_painted = self.paint_ranges(found)?;
+        Ok(is_painted && (has_session || self.take_beside()))
+    }
+
+    /// Gives each leaf of the checkpoint's directory what no newer one owns.
+    ///
+    /// What is stored beside the directory is in the page buffer [`BESIDE`] then.
+    // Apart from what calls it, for the sake of the stack.
+    #[inline(never)]
+    fn paint_ranges(&mut self, found: &Checkpoint) -> Result<bool, Fault<F::Error>> {
         let mut reader = Reader::new(self.directory.window());
         let mut ranges = found.summary.nodes;
-        let (mut beside, mut beside_bytes) = ([0xFF; STORED_BESIDE_MAX], 0);
+        self.log.frames.release(BESIDE);
+        self.log.frames.bytes_mut(BESIDE).fill(0xFF);
+        let mut beside_bytes = 0;
         let mut place = found.place();
         for part in 0..found.parts() {
             let stored = read_owned::<F, Stored<'_, '_>>(&mut self.log, found, &mut place, part)?;
@@ -206,13 +222,14 @@ impl<'b, F: Flash> Leaves<'b, F> {
                 }
                 at += 1;
             }
-            let bytes = &self.log.frames.bytes(0)[at..stored.end];
-            let taken = bytes.len().min(STORED_BESIDE_MAX - beside_bytes);
-            beside[beside_bytes..beside_bytes + taken].copy_from_slice(&bytes[..taken]);
+            let (beside, read) = self.log.frames.pair(BESIDE, 0);
+            let (beside, read) = (&mut beside[beside_bytes..], &read[at..stored.end]);
+            let taken = read.len().min(beside.len());
+            beside[..taken].copy_from_slice(&read[..taken]);
             beside_bytes += taken;
         }
-        let Some(last) = reader.before.as_ref().filter(|_| ranges == 0) else { return Ok(false) };
-        Ok(self.paint_stored(last, None) && (has_session || self.take_beside(&beside)))
+        let last = reader.before.as_ref().filter(|_| ranges == 0);
+        Ok(last.is_some_and(|last| self.paint_stored(last, None)))
     }
 
     /// Gives the page of a range that was stored whatever of the range has no owner.
@@ -233,13 +250,11 @@ impl<'b, F: Flash> Leaves<'b, F> {
     }
 
     /// Takes the suspects that a checkpoint stores, and the page that lists them.
-    #[inline(never)]
-    fn take_beside(&mut self, beside: &[u8]) -> bool {
-        let geometry = self.log.geometry();
-        let (page, suspects) = (u32_at(beside, 0), &beside[PAGE_BYTES..]);
-        let Some(suspects) = Suspects::read(suspects, geometry.blocks) else { return false };
-        self.torn.take_suspects(suspects, PageNumber(page));
-        self.torn.session().is_none_or(|page| page.0 < geometry.pages())
+    fn take_beside(&mut self) -> bool {
+        let (geometry, beside) = (self.log.geometry(), self.log.frames.bytes(BESIDE));
+        let (page, listed) = (PageNumber(u32_at(beside, 0)), &beside[PAGE_BYTES..]);
+        self.torn.read_suspects(listed, geometry.blocks, page)
+            && self.torn.session().is_none_or(|page| page.0 < geometry.pages())
     }
 }
 

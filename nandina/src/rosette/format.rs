@@ -8,7 +8,7 @@ use super::leaves::Leaves;
 use super::limits;
 use crate::error::{Fault, OpenError};
 use crate::flash::{BlockNumber, Flash};
-use crate::log::GAP;
+use crate::log::{GAP, Survey};
 
 impl<F: Flash> Leaves<'_, F> {
     /// Makes an empty index on the chip, in place of an older one.
@@ -83,8 +83,11 @@ impl<F: Flash> Leaves<'_, F> {
     /// Returns the number after which new pages are numbered. It is above everything that may be
     /// torn, and below what a mount of the present content would write. Only blocks that such an
     /// index does not need stay free, if there are any.
+    // Apart from what formats, for the sake of the stack.
+    #[inline(never)]
     fn survey_to_replace(&mut self) -> Result<u64, Fault<F::Error>> {
-        let survey = self.survey(u64::MAX)?;
+        let mut survey = Survey::default();
+        self.survey(u64::MAX, &mut survey)?;
         if survey.has_anchors() {
             self.checkpoints.erase_anchors(&mut self.log)?;
         }

@@ -205,27 +205,44 @@ impl<'b, F: Flash> Leaves<'b, F> {
         )
     }
 
-    /// Programs the leaf in `frame`, with these fences.
+    /// Writes the fences of a leaf into its page buffer.
     ///
-    /// From then on it is the newest there. `note` changes the directory, and returns the pages
-    /// that no longer own anything. With `rank`, it changes the owner of that range only.
-    pub(super) fn write_leaf(
+    /// From then on the buffer does not hold a page of the chip: a block that is opened for the
+    /// leaf may need a buffer, for its erase count.
+    pub(super) fn set_fences(&mut self, frame: usize, fences: Fences<'_>) {
+        let form = self.form();
+        self.log.frames.forget(frame);
+        form.set_fences(self.log.frames.bytes_mut(frame), fences);
+    }
+
+    /// The leaf in `frame` is to own the ranges from `rank` to `last`.
+    // Apart from what programs the leaf, for the sake of the stack.
+    #[inline(never)]
+    pub(super) fn set_range(&mut self, frame: usize, rank: usize, last: usize) {
+        let range = Range { low: self.directory.separator(rank), high: self.directory.end(last) };
+        self.set_fences(frame, range.fences());
+    }
+
+    /// Programs the leaf in `frame`, whose fences are set.
+    ///
+    /// From then on it is the newest there; the directory is to be changed. If it only takes over
+    /// the range at `rank`, later pages tell so.
+    pub(super) fn program_leaf(
         &mut self,
         frame: usize,
         records: u32,
-        (fences, rank): (Fences<'_>, Option<usize>),
-        note: impl FnOnce(&mut Directory<'b>, PageNumber) -> [Option<PageNumber>; 2],
-    ) -> Result<(), Fault<F::Error>> {
+        rank: Option<usize>,
+    ) -> Result<PageNumber, Fault<F::Error>> {
         self.state.doubt();
-        let form = self.form();
-        // From here on the buffer does not hold a page of the chip: a block that is opened for this
-        // page may need a buffer, for its erase count.
-        self.log.frames.forget(frame);
-        form.set_fences(self.log.frames.bytes_mut(frame), fences);
         let page = self.write(frame, leaf_label(records), rank)?;
         self.log.frames.hold(frame, page);
         self.state.note_records(records);
-        for before in note(&mut self.directory, page).into_iter().flatten() {
+        Ok(page)
+    }
+
+    /// Ends the write of a leaf: the directory is as the chip, and these pages own nothing in it.
+    pub(super) fn end_write(&mut self, replaced: [Option<PageNumber>; 2]) {
+        for before in replaced.into_iter().flatten() {
             // Where pages are lost, a page may own another range as well.
             if !(self.lost.are_apart() && self.directory.has(before)) {
                 self.log.supersede(before);
@@ -235,7 +252,6 @@ impl<'b, F: Flash> Leaves<'b, F> {
         self.log.blocks.release();
         self.log.check_accounts();
         self.state.trust();
-        Ok(())
     }
 
     /// Programs the leaf in `frame` as the owner of the range at `rank`.
@@ -245,14 +261,14 @@ impl<'b, F: Flash> Leaves<'b, F> {
         rank: usize,
         records: u32,
     ) -> Result<(), Fault<F::Error>> {
-        let range = self.range(rank);
+        self.set_range(frame, rank, rank);
         // A mount that does not see the newest leaf takes its range from the copy.
         let told = self.torn.newest_leaf().is_none().then_some(rank);
-        self.write_leaf(frame, records, (range.fences(), told), |directory, page| {
-            let before = directory.page(rank);
-            directory.set_page(rank, Some(page));
-            [before, None]
-        })
+        let page = self.program_leaf(frame, records, told)?;
+        let before = self.directory.page(rank);
+        self.directory.set_page(rank, Some(page));
+        self.end_write([before, None]);
+        Ok(())
     }
 
     /// Programs a session page with the current suspects.

@@ -5,7 +5,7 @@
 //! are more leaves than such records need. So keys that come at one end and go at the other fill no
 //! chip with leaves that are almost empty.
 
-use super::leaves::{Leaves, Range};
+use super::leaves::Leaves;
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 
@@ -131,13 +131,12 @@ impl<F: Flash> Leaves<'_, F> {
         };
         to.append(&from);
         self.log.frames.release(second);
-        let low = self.directory.separator(lower);
-        let range = Range { low, high: self.directory.end(lower + 1) };
-        self.write_leaf(first, records, (range.fences(), None), |directory, page| {
-            let before = [directory.page(lower), directory.page(lower + 1)];
-            directory.remove(lower + 1);
-            directory.set_page(lower, Some(page));
-            before
-        })
+        self.set_range(first, lower, lower + 1);
+        let page = self.program_leaf(first, records, None)?;
+        let before = [self.directory.page(lower), self.directory.page(lower + 1)];
+        self.directory.remove(lower + 1);
+        self.directory.set_page(lower, Some(page));
+        self.end_write(before);
+        Ok(())
     }
 }

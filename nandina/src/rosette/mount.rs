@@ -23,7 +23,6 @@
 use super::directory::Painted;
 use super::leaves::{Leaves, damage_of};
 use super::order::Walk;
-use super::suspects::Suspects;
 use crate::error::{Damage, Fault, OpenError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc;
@@ -58,20 +57,35 @@ impl<F: Flash> Leaves<'_, F> {
     /// Finds the index on the chip, without settling what may be torn.
     fn find_as_seen(&mut self) -> Result<(), OpenError<F::Error>> {
         self.state.begin_mount();
-        if let Some(found) = self.usable_checkpoint()?
-            && self.find_behind(&found, true)?
-        {
+        if self.find_from_checkpoint(true)? {
             return Ok(());
         }
         self.find_in_all_blocks()
     }
 
-    /// Finds the index from a checkpoint and the pages after it.
+    /// Finds the index from the newest checkpoint and the pages after it.
     ///
-    /// It follows their `trails`, if that is asked for and possible.
+    /// It follows their `trails`, if that is asked for and possible. Returns `false` if no
+    /// checkpoint can be used.
+    #[inline(never)]
+    pub(super) fn find_from_checkpoint(
+        &mut self,
+        trails: bool,
+    ) -> Result<bool, OpenError<F::Error>> {
+        let mut found = None;
+        if self.has_checkpoints() {
+            self.find_usable(&mut found)?;
+        }
+        match &found {
+            Some(found) => self.find_behind(found, trails),
+            None => Ok(false),
+        }
+    }
+
+    /// Finds the index from a checkpoint that was found.
     ///
-    /// Returns `false` if the checkpoint cannot be used after all.
-    pub(super) fn find_behind(
+    /// Returns `false` if it cannot be used after all.
+    fn find_behind(
         &mut self,
         found: &Checkpoint,
         trails: bool,
@@ -92,26 +106,41 @@ impl<F: Flash> Leaves<'_, F> {
     /// Finds the index from the pages of all blocks.
     pub(super) fn find_in_all_blocks(&mut self) -> Result<(), OpenError<F::Error>> {
         let (mut limit, mut highest) = (u64::MAX, 0);
-        let newest = loop {
-            let survey = self.survey(limit)?;
-            highest = highest.max(survey.checkpoints);
+        let newest = self.find_newest_of_all(&mut limit, &mut highest)?;
+        self.take_found(newest, (limit, highest), None, false)
+    }
+
+    /// The newest page of all blocks.
+    ///
+    /// Sets `limit` to the lowest number of the pages that are torn, and `highest` to the highest
+    /// number seen.
+    #[inline(never)]
+    fn find_newest_of_all(
+        &mut self,
+        limit: &mut u64,
+        highest: &mut u64,
+    ) -> Result<(PageHeader, PageNumber), OpenError<F::Error>> {
+        loop {
+            let mut survey = Survey::default();
+            self.survey(*limit, &mut survey)?;
+            *highest = survey.checkpoints.max(*highest);
             let (first, medium) = survey.expect(self.log.medium.system)?;
             if !self.log.check_newest(first, medium)? {
-                limit = limit.min(first.sequence);
+                *limit = first.sequence.min(*limit);
                 continue;
             }
-            if let Some(found) = self.find_newest(first.identity, &mut limit, &mut highest)? {
-                break found;
+            if let Some(found) = self.find_newest(first.identity, limit, highest)? {
+                return Ok(found);
             }
             // Every page of that format is torn, and so is the format.
-            limit = limit.min(first.sequence);
-        };
-        self.take_found(newest, (limit, highest), None, false)
+            *limit = first.sequence.min(*limit);
+        }
     }
 
     /// Takes the state of the index that ends with the page `newest`.
     ///
     /// Pages numbered `limit` and above are torn, and `highest` is the highest number seen.
+    #[inline(never)]
     fn take_found(
         &mut self,
         (newest, page): (PageHeader, PageNumber),
@@ -170,9 +199,13 @@ impl<F: Flash> Leaves<'_, F> {
     ///
     /// They show the order of the blocks, and their wear.
     ///
-    /// Blocks that begin with the number `limit` or a higher one are not the newest.
-    pub(super) fn survey(&mut self, limit: u64) -> Result<Survey, Fault<F::Error>> {
-        let mut survey = Survey::default();
+    /// Blocks that begin with the number `limit` or a higher one are not the newest. The `survey`
+    /// is large, and written where it is needed.
+    pub(super) fn survey(
+        &mut self,
+        limit: u64,
+        survey: &mut Survey,
+    ) -> Result<(), Fault<F::Error>> {
         self.log.blocks.clear();
         self.checkpoints.forget(&mut self.log);
         self.order.clear();
@@ -181,13 +214,13 @@ impl<F: Flash> Leaves<'_, F> {
             // A block that the chip has marked held nothing that counts.
             if !self.log.is_marked(block)?
                 && let Some(first) =
-                    self.log.survey_block(&mut survey, block, LOST_MAX, ((limit, 0), None))?
+                    self.log.survey_block(survey, block, LOST_MAX, ((limit, 0), None))?
             {
                 self.order.note(block, first);
             }
         }
         self.log.blocks.guess_erase_counts();
-        Ok(survey)
+        Ok(())
     }
 
     /// The newest page of the format `identity` that reads the same each time.
@@ -199,6 +232,7 @@ impl<F: Flash> Leaves<'_, F> {
     ///
     /// A page with the number of a torn one counts: the mount that wrote it had not seen the torn
     /// one, which was the first of another block and commits nothing.
+    #[inline(never)]
     fn find_newest(
         &mut self,
         identity: u32,
@@ -251,7 +285,7 @@ impl<F: Flash> Leaves<'_, F> {
     fn paint(
         &mut self,
         mut found: Found<'_>,
-    ) -> Result<Result<Option<NewestLeaf>, PageNumber>, OpenError<F::Error>> {
+    ) -> Result<Result<Option<NewestLeaf>, PageNumber>, Fault<F::Error>> {
         self.directory.clear();
         self.torn.forget_suspects();
         self.lost.forget();
@@ -265,6 +299,7 @@ impl<F: Flash> Leaves<'_, F> {
             }
         }
         if let Some(checkpoint) = found.checkpoint
+            && self.has_checkpoints()
             && !self.paint_checkpoint(checkpoint, found.session)?
         {
             return Ok(Err(PageNumber(checkpoint.summary.page)));
@@ -303,7 +338,7 @@ impl<F: Flash> Leaves<'_, F> {
         let stored = || checkpoint.map(|found| found.summary.records);
         let page =
             leaf.map_or(self.lost.damaged().unwrap_or(self.torn.newest().0), |(page, _)| page);
-        let Some(records) = leaf.map(|(_, header)| header.records).or_else(stored) else {
+        let Some(records) = leaf.map(|(_, records)| records).or_else(stored) else {
             return Err(OpenError::Corrupt { page, reason: Damage::NoPage });
         };
         self.count_valid();
@@ -340,49 +375,66 @@ impl<F: Flash> Leaves<'_, F> {
         &mut self,
         block: BlockNumber,
         found: &mut Found<'_>,
-    ) -> Result<Option<PageNumber>, OpenError<F::Error>> {
+    ) -> Result<Option<PageNumber>, Fault<F::Error>> {
         let written = self.log.written(block, self.log.block_pages(), 1)?;
         for place in (0..written).rev() {
             let page = self.log.page_at(block, place);
-            let header = match self.log.read_raw(page, 0)? {
-                Ok(header) => header,
-                Err(_) => {
-                    self.note_damage(page, place + 1 < written);
-                    continue;
-                }
-            };
-            if self.order.is_left_over(block, header.sequence) {
-                covered!("an erase silently left a leaf");
-                continue;
-            }
-            if header.identity != found.identity || !self.log.is_ours(0) {
-                // A format begins a block.
-                break;
-            }
-            let sequence = header.sequence;
-            if self.is_stored(sequence) {
-                break;
-            }
-            if sequence > found.highest || self.torn.suspects().exclude(block, sequence) {
-                continue;
-            }
-            match (header.height, header.records) {
-                (0, SESSION_START) if !found.session => {
-                    found.session = true;
-                    self.take_session(page);
-                }
-                (0, _) => {}
-                (1, _) => {
-                    let is_newest = found.leaf.is_none();
-                    found.leaf = found.leaf.or(Some((page, header)));
-                    if (!is_newest || found.counts_newest) && !self.paint_leaf(page) {
-                        return Ok(Some(page));
-                    }
-                }
-                _ => self.note_damage(page, true),
+            match self.look_at(block, page, place + 1 < written, found)? {
+                Seen::Leaf if !self.paint_leaf(page) => return Ok(Some(page)),
+                Seen::Leaf | Seen::Nothing => {}
+                Seen::End => break,
             }
         }
         Ok(None)
+    }
+
+    /// Looks at a page in `block`, which is in the first page buffer then.
+    ///
+    /// If it `is_followed` by another page, no cut explains that it cannot be read.
+    // Apart from what calls it, for the sake of the stack.
+    #[inline(never)]
+    fn look_at(
+        &mut self,
+        block: BlockNumber,
+        page: PageNumber,
+        is_followed: bool,
+        found: &mut Found<'_>,
+    ) -> Result<Seen, Fault<F::Error>> {
+        let Ok(header) = self.log.read_raw(page, 0)? else {
+            self.note_damage(page, is_followed);
+            return Ok(Seen::Nothing);
+        };
+        if self.order.is_left_over(block, header.sequence) {
+            covered!("an erase silently left a leaf");
+            return Ok(Seen::Nothing);
+        }
+        if header.identity != found.identity || !self.log.is_ours(0) {
+            // A format begins a block.
+            return Ok(Seen::End);
+        }
+        let sequence = header.sequence;
+        if self.is_stored(sequence) {
+            return Ok(Seen::End);
+        }
+        if sequence > found.highest || self.torn.suspects().exclude(block, sequence) {
+            return Ok(Seen::Nothing);
+        }
+        match (header.height, header.records) {
+            (0, SESSION_START) if !found.session => {
+                found.session = true;
+                self.take_session(page);
+            }
+            (0, _) => {}
+            (1, records) => {
+                let is_newest = found.leaf.is_none();
+                found.leaf = found.leaf.or(Some((page, records)));
+                if !is_newest || found.counts_newest {
+                    return Ok(Seen::Leaf);
+                }
+            }
+            _ => self.note_damage(page, true),
+        }
+        Ok(Seen::Nothing)
     }
 
     /// Takes the suspects of the session page that was just read.
@@ -390,9 +442,8 @@ impl<F: Flash> Leaves<'_, F> {
     fn take_session(&mut self, page: PageNumber) {
         let area_bytes = self.log.layout().area_bytes();
         let area = &self.log.frames.bytes(0)[..area_bytes];
-        match Suspects::read(area, self.log.geometry().blocks) {
-            Some(suspects) => self.torn.take_suspects(suspects, page),
-            None => self.note_damage(page, true),
+        if !self.torn.read_suspects(area, self.log.geometry().blocks, page) {
+            self.note_damage(page, true);
         }
     }
 
@@ -472,6 +523,16 @@ impl<F: Flash> Leaves<'_, F> {
     }
 }
 
+/// What a mount saw in a page.
+enum Seen {
+    /// A leaf that counts.
+    Leaf,
+    /// Nothing that owns keys.
+    Nothing,
+    /// This page and those before it in its block do not count.
+    End,
+}
+
 /// What a mount looks for, and what the pages have shown so far.
 #[derive(Clone, Copy)]
 pub(super) struct Found<'c> {
@@ -503,5 +564,5 @@ impl Found<'_> {
     }
 }
 
-/// The page of the newest leaf, and its header.
-pub(super) type NewestLeaf = (PageNumber, PageHeader);
+/// The page of the newest leaf, and the records of the index as of that page.
+pub(super) type NewestLeaf = (PageNumber, u32);

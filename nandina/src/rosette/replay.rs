@@ -186,8 +186,7 @@ impl<F: Flash> Leaves<'_, F> {
                 Ok(header) if header.records == SESSION_START => {
                     let area_bytes = self.log.layout().area_bytes();
                     let area = &self.log.frames.bytes(0)[..area_bytes];
-                    let listed = Suspects::read(area, self.log.geometry().blocks);
-                    suspects = suspects.or(Some(!listed.is_some_and(|listed| listed.is_empty())));
+                    suspects = suspects.or(Some(!Suspects::lists_none(area)));
                 }
                 Ok(_) => {}
                 Err(Unusable::Unreadable) if place < stop => return Err(Unusable::Lost),
@@ -204,7 +203,7 @@ impl<F: Flash> Leaves<'_, F> {
             self.cover_from(NEWEST, page)?;
         }
         let page = self.log.page_at(block, place);
-        replay.leaf = Some((page, header));
+        replay.leaf = Some((page, header.records));
         let form = self.form();
         self.log.frames.release(NEWEST);
         let (to, from) = self.log.frames.pair(NEWEST, 0);

@@ -24,7 +24,7 @@
 //! page in it can still be read.
 
 use super::leaves::Leaves;
-use super::suspects::{Suspect, Suspects, WAITING_MAX};
+use super::suspects::{Places, Suspect, WAITING_MAX};
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash};
 use crate::gc::{self, PageOwner};
@@ -77,21 +77,21 @@ impl<F: Flash> Leaves<'_, F> {
     fn settle_all(&mut self) -> Result<(), Fault<F::Error>> {
         let (newest, number) = self.torn.newest();
         let block = self.block_of(newest);
-        let mut suspects = *self.torn.suspects();
-        for at in 0..self.torn.suspects().all().len() {
-            let suspect = BlockNumber(self.torn.suspects().all()[at].block);
+        let mut cleared = Places::NONE;
+        for at in 0..self.torn.suspects().len() {
+            let suspect = BlockNumber(self.torn.suspects().get(at).block);
             // Each of the other suspects has valid pages, or is held. If it is held, it still has
             // the leaf that the newest one replaces, and is erased after the newest one was written
             // again.
             if suspect != block && self.clear_block(suspect)? {
-                suspects.keep(|other| other.block != suspect.0);
+                cleared.add(at);
             }
         }
-        self.clear_torn_blocks(number, &mut suspects)?;
+        self.torn.remove_suspects(cleared);
+        self.clear_torn_blocks(number)?;
         if newest != self.log.page_at(block, self.log.block_pages() - 1) {
-            self.suspect(block, number, &mut suspects)?;
+            self.suspect(block, number)?;
         }
-        self.torn.set_suspects(suspects);
         if self.log.room() < self.reserve_pages() + 2 {
             // The newest page reads the same each time: what it superseded is no longer needed. If
             // the leaf were written again at each of several cuts, each would leave a block with
@@ -107,12 +107,12 @@ impl<F: Flash> Leaves<'_, F> {
             self.torn.forget_newest_leaf();
         }
         self.torn.take_postponed();
-        if !suspects.is_empty() || self.state.lacks_checkpoint() {
+        if !self.torn.suspects().is_empty() || self.state.lacks_checkpoint() {
             // Older checkpoints are no longer needed from then on.
             self.write_checkpoint()?;
         }
-        if !suspects.is_empty() {
-            self.empty_suspects(suspects.all().len() > WAITING_MAX)?;
+        if !self.torn.suspects().is_empty() {
+            self.empty_suspects(self.torn.suspects().len() > WAITING_MAX)?;
         }
         self.log.mark_bad_blocks()
     }
@@ -147,34 +147,32 @@ impl<F: Flash> Leaves<'_, F> {
     ///
     /// Unless `at_once`, suspects for which there is no room above what is kept free have to wait.
     fn empty_suspects(&mut self, at_once: bool) -> Result<(), Fault<F::Error>> {
-        let (mut left, mut stay) = (*self.torn.suspects(), Suspects::NONE);
-        while let Some(suspect) = self.easiest(&left) {
-            let block = BlockNumber(suspect.block);
+        let (mut tried, mut emptied) = (Places::NONE, Places::NONE);
+        while let Some(at) = self.easiest(tried) {
+            let block = BlockNumber(self.torn.suspects().get(at).block);
             let pages = self.log.blocks.valid_in(block) + 1;
             if !at_once && self.log.room() < self.kept_to_settle() + pages {
                 // Each of the others has at least as many pages.
                 self.torn.postpone();
                 break;
             }
-            if !self.empty_suspect(block)? {
-                stay.add(suspect, usize::MAX);
+            tried.add(at);
+            if self.empty_suspect(block)? {
+                emptied.add(at);
             }
-            left.keep(|other| other.block != suspect.block);
         }
-        for &suspect in left.all() {
-            stay.add(suspect, usize::MAX);
-        }
-        if stay == *self.torn.suspects() {
+        if emptied == Places::NONE {
             return Ok(());
         }
-        self.torn.set_suspects(stay);
+        self.torn.remove_suspects(emptied);
         self.write_session()
     }
 
-    /// The suspect with the fewest valid pages.
-    fn easiest(&self, suspects: &Suspects) -> Option<Suspect> {
-        let suspects = suspects.all().iter().copied();
-        suspects.min_by_key(|suspect| self.log.blocks.valid_in(BlockNumber(suspect.block)))
+    /// The place of the suspect with the fewest valid pages that was not `tried`.
+    fn easiest(&self, tried: Places) -> Option<usize> {
+        let suspects = self.torn.suspects();
+        let left = (0..suspects.len()).filter(|&at| !tried.has(at));
+        left.min_by_key(|&at| self.log.blocks.valid_in(BlockNumber(suspects.get(at).block)))
     }
 
     /// Moves all valid pages of a block, and erases it.
@@ -202,11 +200,7 @@ impl<F: Flash> Leaves<'_, F> {
     /// number `newest`. Only blocks that may have been opened since the checkpoint of the mount are
     /// looked at. Cost: a read for each such block that was written, [`LOOKS`] for each that was
     /// not.
-    fn clear_torn_blocks(
-        &mut self,
-        newest: u64,
-        suspects: &mut Suspects,
-    ) -> Result<(), Fault<F::Error>> {
+    fn clear_torn_blocks(&mut self, newest: u64) -> Result<(), Fault<F::Error>> {
         let mut position = 0;
         while let Some(block) = self.checkpoints.scanned_block(&self.log, position) {
             position += 1;
@@ -215,7 +209,7 @@ impl<F: Flash> Leaves<'_, F> {
                 && self.may_begin_torn(block, newest)?
                 && !self.clear_block(block)?
             {
-                self.suspect(block, newest, suspects)?;
+                self.suspect(block, newest)?;
             }
         }
         Ok(())
@@ -224,14 +218,10 @@ impl<F: Flash> Leaves<'_, F> {
     /// Adds `block` to the suspects.
     ///
     /// A torn page in it has a higher number than `from`, and a lower one than the session page.
-    fn suspect(
-        &self,
-        block: BlockNumber,
-        from: u64,
-        suspects: &mut Suspects,
-    ) -> Result<(), Fault<F::Error>> {
+    fn suspect(&mut self, block: BlockNumber, from: u64) -> Result<(), Fault<F::Error>> {
         let span = u32::try_from(self.log.sequence().saturating_sub(from)).unwrap_or(u32::MAX);
-        if suspects.add(Suspect { block: block.0, from, span }, self.log.layout().area_bytes()) {
+        let suspect = Suspect { block: block.0, from, span };
+        if self.torn.add_suspect(suspect, self.log.layout().area_bytes()) {
             Ok(())
         } else {
             Err(self.log.no_room(self.limit_pages()))

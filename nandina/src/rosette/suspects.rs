@@ -53,94 +53,143 @@ pub(super) struct Suspect {
     pub span: u32,
 }
 
-/// All blocks that may hold a torn page.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// All blocks that may hold a torn page, as the bytes that a session page has.
+///
+/// They are large for a small stack, and are not copied.
 pub(super) struct Suspects {
-    suspects: [Suspect; MOST],
-    count: u8,
+    bytes: [u8; BYTES_MAX],
 }
 
 impl Suspects {
     /// No block may hold a torn page.
-    pub const NONE: Self =
-        Self { suspects: [Suspect { block: 0, from: 0, span: 0 }; MOST], count: 0 };
+    pub const NONE: Self = Self { bytes: [0; BYTES_MAX] };
 
-    /// The suspects.
-    pub fn all(&self) -> &[Suspect] {
-        &self.suspects[..self.count.into()]
+    /// Forgets all suspects.
+    pub fn clear(&mut self) {
+        self.bytes.fill(0);
+    }
+
+    /// How many suspects there are.
+    pub const fn len(&self) -> usize {
+        u16_at(&self.bytes, 0) as usize
+    }
+
+    fn set_len(&mut self, count: usize) {
+        self.bytes[..COUNT_BYTES].copy_from_slice(&(count as u16).to_le_bytes());
     }
 
     /// Whether there is no suspect.
     pub const fn is_empty(&self) -> bool {
-        self.count == 0
+        self.len() == 0
+    }
+
+    /// Where a suspect is.
+    const fn at(index: usize) -> core::ops::Range<usize> {
+        let begin = COUNT_BYTES + index * SUSPECT_BYTES;
+        begin..begin + SUSPECT_BYTES
+    }
+
+    /// The suspects.
+    pub fn all(&self) -> impl Iterator<Item = Suspect> {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
+    /// The suspect at a place in the list.
+    pub fn get(&self, index: usize) -> Suspect {
+        let bytes = &self.bytes[Self::at(index)];
+        let from = u64::from(u32_at(bytes, 4)) | u64::from(u32_at(bytes, 8)) << 32;
+        Suspect { block: u32_at(bytes, 0), from, span: u32_at(bytes, 12) }
     }
 
     /// Adds a suspect.
     ///
     /// Returns `false` if there is no room in a page of `area_bytes`.
     pub fn add(&mut self, suspect: Suspect, area_bytes: usize) -> bool {
+        let count = self.len();
         let room = (area_bytes.saturating_sub(COUNT_BYTES) / SUSPECT_BYTES).min(MOST);
-        if usize::from(self.count) >= room {
+        if count >= room {
             return false;
         }
-        self.suspects[usize::from(self.count)] = suspect;
-        self.count += 1;
+        let bytes = &mut self.bytes[Self::at(count)];
+        bytes[..4].copy_from_slice(&suspect.block.to_le_bytes());
+        bytes[4..12].copy_from_slice(&suspect.from.to_le_bytes());
+        bytes[12..].copy_from_slice(&suspect.span.to_le_bytes());
+        self.set_len(count + 1);
         true
     }
 
-    /// Keeps the suspects that `is_kept` selects.
-    pub fn keep(&mut self, mut is_kept: impl FnMut(&Suspect) -> bool) {
+    /// Removes the suspects in these places of the list.
+    pub fn remove(&mut self, places: Places) {
+        let count = self.len();
         let mut kept = 0;
-        for at in 0..usize::from(self.count) {
-            if is_kept(&self.suspects[at]) {
-                self.suspects[kept] = self.suspects[at];
-                kept += 1;
-            }
+        for index in (0..count).filter(|&index| !places.has(index)) {
+            self.bytes.copy_within(Self::at(index), Self::at(kept).start);
+            kept += 1;
         }
-        self.count = kept as u8;
+        self.bytes[Self::at(kept).start..Self::at(count).start].fill(0);
+        self.set_len(kept);
     }
 
     /// Whether a page of `block` with this number does not count.
     pub fn exclude(&self, block: BlockNumber, sequence: u64) -> bool {
-        self.all().iter().any(|suspect| {
+        self.all().any(|suspect| {
             suspect.block == block.0
                 && sequence > suspect.from
                 && sequence - suspect.from <= suspect.span.into()
         })
     }
 
-    /// Bytes that the suspects take.
-    pub const fn bytes(&self) -> usize {
-        COUNT_BYTES + SUSPECT_BYTES * self.count as usize
+    /// The suspects as the bytes of an area. All other bytes of it are 0.
+    pub fn stored(&self) -> &[u8] {
+        &self.bytes[..Self::at(self.len()).start]
     }
 
     /// Writes the suspects into the area of a page.
     pub fn write(&self, area: &mut [u8]) {
         area.fill(0);
-        area[..COUNT_BYTES].copy_from_slice(&u16::from(self.count).to_le_bytes());
-        for (suspect, bytes) in self.all().iter().zip(area[COUNT_BYTES..].chunks_mut(SUSPECT_BYTES))
-        {
-            bytes[..4].copy_from_slice(&suspect.block.to_le_bytes());
-            bytes[4..12].copy_from_slice(&suspect.from.to_le_bytes());
-            bytes[12..].copy_from_slice(&suspect.span.to_le_bytes());
-        }
+        let stored = self.stored();
+        area[..stored.len()].copy_from_slice(stored);
     }
 
     /// Reads the suspects from the area of a page of a chip with `blocks` blocks.
     ///
-    /// Returns `None` if the bytes are not a valid list.
-    pub fn read(area: &[u8], blocks: u32) -> Option<Self> {
-        let count = usize::from(u16_at(area, 0));
-        let bytes = area.get(COUNT_BYTES..COUNT_BYTES + count * SUSPECT_BYTES)?;
-        let mut read = Self::NONE;
-        for bytes in bytes.chunks_exact(SUSPECT_BYTES) {
-            let from = u64::from(u32_at(bytes, 4)) | u64::from(u32_at(bytes, 8)) << 32;
-            let suspect = Suspect { block: u32_at(bytes, 0), from, span: u32_at(bytes, 12) };
-            if suspect.block >= blocks || !read.add(suspect, usize::MAX) {
-                return None;
-            }
+    /// If the bytes are not a valid list, returns `false`, and there is no suspect.
+    pub fn read(&mut self, area: &[u8], blocks: u32) -> bool {
+        self.clear();
+        let end = Self::at(u16_at(area, 0).into()).start;
+        let Some(stored) = area.get(..end).filter(|_| end <= BYTES_MAX) else { return false };
+        self.bytes[..end].copy_from_slice(stored);
+        let is_valid = self.all().all(|suspect| suspect.block < blocks);
+        if !is_valid {
+            self.clear();
         }
-        Some(read)
+        is_valid
+    }
+
+    /// Whether the area of a page lists no suspect.
+    pub const fn lists_none(area: &[u8]) -> bool {
+        u16_at(area, 0) == 0
+    }
+}
+
+/// Places in the list of suspects.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Places(u16);
+
+const _: () = assert!(MOST <= u16::BITS as usize);
+
+impl Places {
+    /// No place.
+    pub const NONE: Self = Self(0);
+
+    /// Adds a place.
+    pub const fn add(&mut self, index: usize) {
+        self.0 |= 1 << index;
+    }
+
+    /// Whether a place is among these.
+    pub const fn has(self, index: usize) -> bool {
+        self.0 >> index & 1 != 0
     }
 }
 
@@ -158,10 +207,14 @@ mod tests {
         assert!(!suspects.add(Suspect::default(), 50));
         let mut area = [0xFF; 50];
         suspects.write(&mut area);
-        assert_eq!(Suspects::read(&area, 10), Some(suspects));
-        assert_eq!(Suspects::read(&area, 9), None, "block 9 is beyond the chip");
+        let mut read = Suspects::NONE;
+        assert!(read.read(&area, 10) && read.all().eq(suspects.all()));
+        assert!(!Suspects::lists_none(&area));
+        assert!(!read.read(&area, 9) && read.is_empty(), "block 9 is beyond the chip");
         area[0] = 200;
-        assert_eq!(Suspects::read(&area, 10), None, "more than the page holds");
+        assert!(!read.read(&area, 10) && read.is_empty(), "more than the page holds");
+        let long = [0xFF; BYTES_MAX + SUSPECT_BYTES];
+        assert!(!read.read(&long, 10) && read.is_empty(), "more than any page lists");
         let from = (1 << 40) + 3;
         for (number, excluded) in
             [(from, false), (from + 1, true), (from + 64, true), (from + 65, false)]
@@ -169,8 +222,13 @@ mod tests {
             assert_eq!(suspects.exclude(BlockNumber(3), number), excluded);
             assert!(!suspects.exclude(BlockNumber(4), number));
         }
-        suspects.keep(|suspect| suspect.block != 3);
+        let mut places = Places::NONE;
+        places.add(1);
+        suspects.remove(places);
         assert!(!suspects.exclude(BlockNumber(3), from + 1));
-        assert_eq!(suspects.all().len(), 2);
+        assert!(suspects.all().map(|suspect| suspect.block).eq([7, 9]));
+        places.add(0);
+        suspects.remove(places);
+        assert!(suspects.is_empty() && suspects.stored() == [0, 0]);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! `settle.rs` beside this decides what is done about it. Nothing is read or written here.
 
-use super::suspects::Suspects;
+use super::suspects::{Places, Suspect, Suspects};
 use crate::flash::PageNumber;
 
 /// What a mount knows of pages that may be torn, until all of it is settled.
@@ -73,19 +73,30 @@ impl Torn {
     }
 
     /// Forgets the suspects and the page that lists them.
-    pub const fn forget_suspects(&mut self) {
-        (self.suspects, self.session) = (Suspects::NONE, None);
+    pub fn forget_suspects(&mut self) {
+        self.suspects.clear();
+        self.session = None;
     }
 
-    /// Takes the suspects that the session page `page` lists.
-    pub fn take_suspects(&mut self, suspects: Suspects, page: PageNumber) {
-        self.suspects = suspects;
-        self.session = (!suspects.is_empty()).then_some(page);
+    /// Reads the suspects that the session page `page` lists, of a chip with `blocks` blocks.
+    ///
+    /// Returns `false` if its `area` has no valid list: then there are none.
+    pub fn read_suspects(&mut self, area: &[u8], blocks: u32, page: PageNumber) -> bool {
+        let is_valid = self.suspects.read(area, blocks);
+        self.session = (!self.suspects.is_empty()).then_some(page);
+        is_valid
     }
 
-    /// These are the suspects from now on: the next session page lists them.
-    pub const fn set_suspects(&mut self, suspects: Suspects) {
-        self.suspects = suspects;
+    /// Adds a suspect, which the next session page lists.
+    ///
+    /// Returns `false` if there is no room in a page of `area_bytes`.
+    pub fn add_suspect(&mut self, suspect: Suspect, area_bytes: usize) -> bool {
+        self.suspects.add(suspect, area_bytes)
+    }
+
+    /// Removes the suspects in these places of the list.
+    pub fn remove_suspects(&mut self, places: Places) {
+        self.suspects.remove(places);
     }
 
     /// The session page `page` was programmed: it is needed if it lists suspects.

@@ -47,10 +47,7 @@ impl<F: Flash> Leaves<'_, F> {
                 self.find_in_all_blocks()?;
                 true
             }
-            Way::Trails | Way::Checkpoint => match self.usable_checkpoint()? {
-                Some(found) => self.find_behind(&found, way == Way::Trails)?,
-                None => false,
-            },
+            Way::Trails | Way::Checkpoint => self.find_from_checkpoint(way == Way::Trails)?,
         };
         self.state.doubt();
         self.directory.narrow();
@@ -60,7 +57,7 @@ impl<F: Flash> Leaves<'_, F> {
             directory: self.directory.stored(),
             records: self.state.records(),
             valid_pages: self.log.blocks.valid_pages(),
-            suspects: self.torn.suspects().all().len(),
+            suspects: self.torn.suspects().len(),
             unexplained_pages: self.lost.unexplained_pages(),
         }))
     }
