@@ -182,7 +182,7 @@ impl<F: Flash> Leaves<'_, F> {
         Ok(true)
     }
 
-    /// Keeps the half of the full leaf in `frame` into which a record is inserted at place `at`.
+    /// Keeps the half of the full leaf in `frame` that receives a record at place `at`.
     ///
     /// Returns whether that is the lower half; `None` if there can be no more leaves.
     // Apart from what programs the leaf, for the sake of the stack.
