@@ -240,7 +240,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
         Ok(page)
     }
 
-    /// Ends the write of a leaf: the directory is as the chip, and these pages own nothing in it.
+    /// Ends the write of a leaf: these pages no longer own anything in the directory.
     pub(super) fn end_write(&mut self, replaced: [Option<PageNumber>; 2]) {
         for before in replaced.into_iter().flatten() {
             // Where pages are lost, a page may own another range as well.

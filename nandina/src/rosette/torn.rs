@@ -78,7 +78,7 @@ impl Torn {
         self.session = None;
     }
 
-    /// Reads the suspects that the session page `page` lists, of a chip with `blocks` blocks.
+    /// Reads the suspects that the session page `page` lists.
     ///
     /// Returns `false` if its `area` has no valid list: then there are none.
     pub fn read_suspects(&mut self, area: &[u8], blocks: u32, page: PageNumber) -> bool {

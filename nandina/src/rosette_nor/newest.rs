@@ -113,7 +113,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
         self.begin_session()
     }
 
-    /// Erases a leaf that was begun and whose commit was not seen: it may be seen later.
+    /// Erases a leaf that was begun and whose commit was not seen: it may be later.
     ///
     /// There are several if a mount was cut that wrote the newest leaf again, and that leaf is not
     /// seen any longer. Then a fault is returned, so that the next one is found by another look.

@@ -128,9 +128,9 @@ impl State {
         self.newest
     }
 
-    /// A sector with a leaf that was begun and not committed, and whether there were others.
+    /// A sector with a leaf that was begun and not committed.
     ///
-    /// It is forgotten, with the others.
+    /// Also returns whether there were others. All of them are forgotten.
     pub const fn take_begun(&mut self) -> Option<(Sector, bool)> {
         let found = match self.begun {
             Some(sector) => Some((sector, self.begun_before)),
