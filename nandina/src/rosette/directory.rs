@@ -31,8 +31,11 @@ const fn page_bytes(pages: u32) -> usize {
 
 /// The number of a separator in the sum over all: a hash (FNV-1a).
 ///
-/// Behind the bytes in `parts` it is zero.
+/// Behind the bytes in `parts` it is zero. Only trails need the sum, and those only checkpoints.
 fn number_of(parts: [&[u8]; 2], key_bytes: usize) -> u32 {
+    if !cfg!(feature = "checkpoints") {
+        return 0;
+    }
     let zeros = key_bytes - parts[0].len() - parts[1].len();
     let bytes = parts.into_iter().flatten().copied().chain(core::iter::repeat_n(0, zeros));
     bytes.fold(0x811C_9DC5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))

@@ -64,7 +64,7 @@ impl<F: Flash> Leaves<'_, F> {
         if self.log.room() > self.log.block_pages() {
             self.begin_session()?;
         }
-        if self.log.medium.checkpoints {
+        if self.has_checkpoints() {
             // No mount from the checkpoint would find the new leaf.
             self.checkpoints.erase_anchors(&mut self.log)?;
         }

@@ -88,6 +88,8 @@ impl<'b, F: Flash> Leaves<'b, F> {
     /// The most leaves: those that the chip and the directory have room for.
     ///
     /// A separator that does not fit the window of the others leaves room for fewer.
+    // Large, and called in several places.
+    #[inline(never)]
     pub(super) fn limit_pages(&self) -> u32 {
         let held = (self.directory.capacity() as u32).saturating_sub(options::MOUNTED);
         self.budget().limit_pages.min(held)

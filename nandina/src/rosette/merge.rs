@@ -51,6 +51,7 @@ impl<F: Flash> Leaves<'_, F> {
             if owned.len() + count > most {
                 continue;
             }
+            let held = self.load_trimmed(neighbour, held)?;
             let (lower, frames) =
                 if neighbour < rank { (neighbour, (held, frame)) } else { (rank, (frame, held)) };
             self.merge(lower, frames, records)?;
@@ -74,7 +75,7 @@ impl<F: Flash> Leaves<'_, F> {
             if pair.is_some_and(|count| count <= capacity) {
                 self.state.note_sparse(lower);
                 let first = self.load_trimmed(lower, frame)?;
-                let second = self.load_leaf(lower + 1, usize::from(first == 0))?.0;
+                let second = self.load_trimmed(lower + 1, usize::from(first == 0))?;
                 self.merge(lower, (first, second), self.state.records())?;
                 return Ok(true);
             }
@@ -109,7 +110,7 @@ impl<F: Flash> Leaves<'_, F> {
 
     /// Writes the leaf at `lower` and the next one as one leaf.
     ///
-    /// They are in two different page buffers. There must be room for the records of both.
+    /// They are trimmed, in two different page buffers. There must be room for the records of both.
     fn merge(
         &mut self,
         lower: usize,
@@ -118,12 +119,6 @@ impl<F: Flash> Leaves<'_, F> {
     ) -> Result<(), Fault<F::Error>> {
         let form = self.form();
         self.log.frames.forget(first);
-        self.log.frames.forget(second);
-        for (rank, frame) in [(lower, first), (lower + 1, second)] {
-            let page = self.page_at(rank)?;
-            let owned = super::Form::owned(&self.node(frame, page)?, &self.directory, rank);
-            form.keep(self.log.frames.bytes_mut(frame), owned);
-        }
         let page = self.page_at(lower)?;
         let (to, from) = self.log.frames.pair(first, second);
         let (Some(mut to), Some(from)) = (form.node_mut(to), form.node(from)) else {

@@ -148,6 +148,7 @@ impl<F: Flash> Leaves<'_, F> {
         checkpoint: Option<&Checkpoint>,
         trails: bool,
     ) -> Result<(), OpenError<F::Error>> {
+        let checkpoint = checkpoint.filter(|_| self.has_checkpoints());
         self.torn.note_newest(page, newest.sequence);
         let found = Found { checkpoint, ..Found::of(&newest) };
         let followed = checkpoint.filter(|_| trails);
@@ -360,6 +361,8 @@ impl<F: Flash> Leaves<'_, F> {
     }
 
     /// The error for one leaf more than there is room for.
+    #[cold]
+    #[inline(never)]
     fn too_many_leaves(&self, page: PageNumber) -> OpenError<F::Error> {
         let reason =
             if self.is_limited() { Damage::DirectoryTooSmall } else { Damage::TooManyLeaves };
@@ -487,6 +490,8 @@ impl<F: Flash> Leaves<'_, F> {
     /// Notes a damaged page, in its block if no cut explains it.
     ///
     /// Nothing uses the stuck mark for another purpose at this time.
+    #[cold]
+    #[inline(never)]
     fn note_damage(&mut self, page: PageNumber, is_unexplained: bool) {
         self.lost.note_damaged(page);
         if is_unexplained {

@@ -562,7 +562,7 @@ mod tests {
         for byte in 0..=u8::MAX {
             let mut wrong = area;
             wrong[AREA - 3] = byte;
-            assert_eq!(form.is_of(tag, &wrong), usize::from(byte) == form.places());
+            assert_eq!(form.is_of(tag, &wrong), byte == form.places);
             assert!(node_bytes_in(tag, &wrong) < AREA);
             wrong[AREA - 4] = byte;
             for place in [0, 39, 40, 254, 255] {

@@ -4,7 +4,7 @@
 //! that takes several. The anchors take turns: the one in use is filled before the other one is
 //! erased.
 
-use super::page::{Kind, PREFIX_BYTES, Prefix};
+use super::page::{IS_BUILT, Kind, PREFIX_BYTES, Prefix};
 use crate::blocks::NO_BLOCK;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash};
@@ -139,7 +139,7 @@ impl Anchors {
 ///
 /// A library that is built without checkpoints knows of none.
 pub fn erase_anchors<F: Flash>(log: &mut Log<'_, F>) -> Result<(), Fault<F::Error>> {
-    if !cfg!(feature = "checkpoints") {
+    if !IS_BUILT {
         return Ok(());
     }
     for block in ANCHORS {

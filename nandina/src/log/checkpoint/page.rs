@@ -20,6 +20,9 @@ use super::LIST_MAX;
 use crate::bytes::{u16_at, u32_at};
 use crate::flash::{BlockNumber, Geometry};
 
+/// Whether checkpoints are built: otherwise none is found or written.
+pub const IS_BUILT: bool = cfg!(feature = "checkpoints");
+
 /// Bytes of the common start of an area page.
 pub const PREFIX_BYTES: usize = 16;
 
