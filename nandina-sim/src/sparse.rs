@@ -9,7 +9,6 @@
 
 use std::collections::HashMap;
 
-use crc_fast::Digest;
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Profile, Reading};
 
 use crate::{Chip, ChipError, Counters, TimeSplit, Wear, checksum};
@@ -22,6 +21,17 @@ const STORED_MIN: u32 = 8;
 
 /// Zeros that a host can write, of which the chip knows that they are zeros.
 static ZEROS: [u8; 1 << 22] = [0; 1 << 22];
+
+/// Zeros that passed the controller in the last call: their address, and how many they are.
+#[derive(Clone, Copy, Debug)]
+enum Passed {
+    /// They were read: what follows is their checksum.
+    Read(usize, usize),
+    /// Their checksum was computed, to seal them: what follows is their program.
+    Summed(usize, usize),
+    /// No zeros, or none that the next call may rely on.
+    Other,
+}
 
 /// A chip of a profile whose pages are programmed once between two erases.
 ///
@@ -36,9 +46,9 @@ pub struct SparseChip {
     /// Main data before the last bytes, of pages where they are no zeros.
     rest: HashMap<u32, Box<[u8]>>,
     /// The checksum of a page's zeros.
-    zeros: Option<(usize, Digest)>,
-    /// The address and the number of the zeros that the last operation read.
-    zeros_read: Option<(usize, usize)>,
+    zeros: Option<(usize, u32)>,
+    /// The zeros that passed in the last call.
+    passed: Passed,
 }
 
 impl SparseChip {
@@ -69,7 +79,7 @@ impl SparseChip {
             stored: stored as usize,
             rest: HashMap::new(),
             zeros: None,
-            zeros_read: None,
+            passed: Passed::Other,
         }
     }
 
@@ -124,22 +134,17 @@ impl SparseChip {
         &ZEROS[..length.min(ZEROS.len())]
     }
 
-    /// Whether all bytes are 0, of which the chip may have read the first ones right before.
+    /// Whether all bytes are 0, of which the first ones may be `passed` zeros.
     ///
     /// A controller that computes a checksum does so while bytes pass: those that it has just read
-    /// are not looked at again. A build with debug assertions does, so that a caller that changes
-    /// them in between is found.
-    fn knows_zeros(&mut self, bytes: &[u8]) -> bool {
-        match self.zeros_read.take() {
-            Some((address, count)) if address == bytes.as_ptr().addr() && count <= bytes.len() => {
-                debug_assert!(
-                    are_zeros(&bytes[..count]),
-                    "bytes were changed after they were read"
-                );
-                are_zeros(&bytes[count..])
-            }
-            _ => are_zeros(bytes),
-        }
+    /// are not looked at again, nor are those whose checksum it has just computed for a program. A
+    /// build with debug assertions looks, so that a caller that changes them in between is found.
+    fn are_still_zeros(passed: Option<(usize, usize)>, bytes: &[u8]) -> bool {
+        let same = passed.filter(|&(address, _)| address == address_of(bytes));
+        let Some((_, count)) = same else { return are_zeros(bytes) };
+        let (known, rest) = bytes.split_at(count.min(bytes.len()));
+        debug_assert!(are_zeros(known), "bytes were changed after they passed");
+        are_zeros(rest)
     }
 
     /// Checks the length of what is read or programmed (rule 4).
@@ -155,6 +160,11 @@ impl SparseChip {
     }
 }
 
+/// Where bytes begin in memory.
+fn address_of(bytes: &[u8]) -> usize {
+    bytes.as_ptr().addr()
+}
+
 /// Whether all bytes are 0.
 ///
 /// Bytes within [`ZEROS`] are. It is called for each page that is programmed, so it looks for an
@@ -164,7 +174,7 @@ fn are_zeros(bytes: &[u8]) -> bool {
         return true;
     }
     let (words, rest) = bytes.as_chunks::<8>();
-    let (blocks, others) = words.as_chunks::<32>();
+    let (blocks, others) = words.as_chunks::<128>();
     let all = |words: &[[u8; 8]]| words.iter().fold(0, |all, word| all | u64::from_le_bytes(*word));
     blocks.iter().all(|block| all(block) == 0)
         && all(others) == 0
@@ -187,18 +197,25 @@ impl Flash for SparseChip {
     }
 
     fn checksum(&mut self, pieces: &[&[u8]]) -> u32 {
-        let (mut sum, mut rest) = (checksum::begun(), pieces);
-        if let [first, others @ ..] = pieces
-            && self.knows_zeros(first)
-        {
-            match self.zeros {
-                Some((length, known)) if length == first.len() => sum = known,
-                _ => sum.update(first),
-            }
-            self.zeros = Some((first.len(), sum));
-            rest = others;
+        let passed = std::mem::replace(&mut self.passed, Passed::Other);
+        let [first, others @ ..] = pieces else { return checksum::NONE };
+        let read = match passed {
+            Passed::Read(address, count) => Some((address, count)),
+            _ => None,
+        };
+        if !Self::are_still_zeros(read, first) {
+            return checksum::after(checksum::NONE, pieces);
         }
-        checksum::after(sum, rest)
+        // The checksum of what was read checks it: who programs it computes another one.
+        if read.is_none() {
+            self.passed = Passed::Summed(address_of(first), first.len());
+        }
+        let sum = match self.zeros {
+            Some((length, known)) if length == first.len() => known,
+            _ => checksum::after(checksum::NONE, &[first]),
+        };
+        self.zeros = Some((first.len(), sum));
+        checksum::after(sum, others)
     }
 
     fn read(
@@ -207,7 +224,7 @@ impl Flash for SparseChip {
         main: &mut [u8],
         spare: &mut [u8],
     ) -> Result<Reading, ChipError> {
-        self.zeros_read = None;
+        self.passed = Passed::Other;
         self.check_length(page, main.len(), spare.len())?;
         let (first, last) = main.split_at_mut(main.len() - self.stored);
         let reading = self.chip.read(page, last, spare)?;
@@ -216,23 +233,29 @@ impl Flash for SparseChip {
             None if self.chip.page_is_erased(page) => first.fill(0xFF),
             None => {
                 first.fill(0);
-                self.zeros_read = Some((first.as_ptr().addr(), first.len()));
+                self.passed = Passed::Read(address_of(first), first.len());
             }
         }
         Ok(reading)
     }
 
     fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        let passed = std::mem::replace(&mut self.passed, Passed::Other);
         self.check_length(page, main.len(), spare.len())?;
         let (first, last) = main.split_at(main.len() - self.stored);
         self.chip.program(page, last, spare)?;
-        if !are_zeros(first) {
+        let summed = match passed {
+            Passed::Summed(address, count) => Some((address, count)),
+            _ => None,
+        };
+        if !Self::are_still_zeros(summed, first) {
             self.rest.insert(page.0, first.into());
         }
         Ok(())
     }
 
     fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        self.passed = Passed::Other;
         self.chip.erase(block)?;
         if !self.rest.is_empty() {
             for page in 0..self.geometry.pages_per_block {
