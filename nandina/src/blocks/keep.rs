@@ -3,10 +3,8 @@
 //! A block is *held* if the running operation superseded its last valid page: an earlier state
 //! needs it until the commit. It is *reserved* for checkpoints, or open *beside* the active block.
 
-#[cfg(feature = "second-block")]
-use super::NO_BLOCK;
 use super::order::Choice;
-use super::{Blocks, Mark};
+use super::{Blocks, Mark, NO_BLOCK};
 use crate::bytes::Bits;
 use crate::flash::{BlockNumber, PageNumber};
 
@@ -39,12 +37,19 @@ impl Held {
 pub(super) struct Beside {
     #[cfg(feature = "second-block")]
     block: BlockNumber,
+    /// The block that was beside the active one last, unless it was opened last.
+    ///
+    /// It changes with every page while it is active.
+    #[cfg(feature = "second-block")]
+    turned: BlockNumber,
 }
 
 impl Beside {
     pub const NONE: Self = Self {
         #[cfg(feature = "second-block")]
         block: NO_BLOCK,
+        #[cfg(feature = "second-block")]
+        turned: NO_BLOCK,
     };
 
     /// Whether it is this block.
@@ -56,6 +61,14 @@ impl Beside {
             let _ = block;
             false
         }
+    }
+
+    /// The block that was beside the active one last, unless it was opened last; or [`NO_BLOCK`].
+    pub const fn turned(self) -> BlockNumber {
+        #[cfg(feature = "second-block")]
+        return self.turned;
+        #[cfg(not(feature = "second-block"))]
+        NO_BLOCK
     }
 }
 
@@ -69,6 +82,11 @@ impl Beside {
         };
         core::mem::replace(&mut self.block, block)
     }
+
+    /// Notes the block that was beside the active one last. Returns the one before.
+    const fn note_turned(&mut self, block: BlockNumber) -> BlockNumber {
+        core::mem::replace(&mut self.turned, block)
+    }
 }
 
 #[cfg(feature = "second-block")]
@@ -78,7 +96,11 @@ impl Blocks<'_> {
         let before = self.beside.replace(None);
         if before != NO_BLOCK {
             self.counts.note_freed(self.is_empty(before));
-            self.reorder(before);
+            if before != self.last.0 && before != self.beside.turned() {
+                let turned = self.beside.note_turned(before);
+                self.reorder_apart(turned);
+                self.reorder_apart(before);
+            }
         }
         if let Some(block) = beside {
             self.counts.note_taken(self.is_empty(block));

@@ -468,13 +468,18 @@ impl<'b> Blocks<'b> {
         count_bits(self.bits, from, to)
     }
 
-    /// Whether the block has a valid page. Stops at the first one.
+    /// Whether the block has a valid page.
     fn has_valid(&self, block: BlockNumber) -> bool {
+        if self.is_ordered() && !self.searches() {
+            return self.valid_count(block) > 0;
+        }
+        self.finds_valid(block)
+    }
+
+    /// The same where blocks are not in order. Stops at the first valid page.
+    fn finds_valid(&self, block: BlockNumber) -> bool {
         if self.searches() {
             return self.counted_in(block) > 0;
-        }
-        if self.is_ordered() {
-            return self.valid_count(block) > 0;
         }
         let from = block.0 as usize * self.pages_per_block() as usize;
         has_bits(self.bits, from, from + self.pages_per_block() as usize)

@@ -2,8 +2,8 @@
 //!
 //! For each choice there is a tournament of the blocks: a binary tree whose inner nodes hold the
 //! winner of the subtree below. When a block changes, its matches are played again, up to the root.
-//! The block that was opened last takes no part, since it changes with every page; it is compared
-//! with the winner.
+//! The block that was opened last takes no part, since it changes with every page, nor does another
+//! one that is open by turns with it; both are compared with the winner.
 //!
 //! The number of valid pages of a block is stored here, too: otherwise, a match would count the
 //! bits of two blocks.
@@ -107,9 +107,14 @@ impl Blocks<'_> {
         is_candidate.then(|| self.candidate_rank(choice, block.0))
     }
 
-    /// The rank of a block in the tree: the block that was opened last has none.
+    /// Whether the block takes no part in the tree, because it changes with every page.
+    fn is_apart(&self, block: BlockNumber) -> bool {
+        block == self.last.0 || block == self.beside.turned()
+    }
+
+    /// The rank of a block in the tree: one that takes no part has none.
     fn entry(&self, choice: Choice, block: BlockNumber) -> Option<Rank> {
-        if block == self.last.0 { None } else { self.rank(choice, block) }
+        if self.is_apart(block) { None } else { self.rank(choice, block) }
     }
 
     /// The rank of a block that is known to be a candidate.
@@ -146,7 +151,15 @@ impl Blocks<'_> {
 
     /// Plays the matches of `block` again, after something about it has changed.
     pub(super) fn reorder(&mut self, block: BlockNumber) {
-        if self.is_ordered() && block != self.last.0 {
+        if self.is_ordered() && !self.is_apart(block) {
+            self.play_all(block);
+        }
+    }
+
+    /// Plays the matches of `block` again, after it began or ended to take part.
+    #[cfg(feature = "second-block")]
+    pub(super) fn reorder_apart(&mut self, block: BlockNumber) {
+        if self.is_ordered() && block.0 < self.count() {
             self.play_all(block);
         }
     }
@@ -170,7 +183,7 @@ impl Blocks<'_> {
     /// Only the choice of a victim depends on how many valid pages it has; the others on whether it
     /// has any, and `had_valid` says whether it had before. `valid` is what the page became.
     pub(super) fn reorder_page(&mut self, block: BlockNumber, had_valid: bool, valid: bool) {
-        if self.is_ordered() && block != self.last.0 && had_valid == self.has_valid(block) {
+        if self.is_ordered() && !self.is_apart(block) && had_valid == self.has_valid(block) {
             // The block that is emptied wins every match before and after.
             if valid
                 || self.order_word(Choice::Collect as usize * leaves(self.count()) + 1) != block.0
@@ -268,9 +281,12 @@ impl Blocks<'_> {
         // At most one branch for each level is pending, beside the one being searched.
         let mut waiting = [0; 33];
         waiting[0] = 1;
-        let last = self.last.0;
-        let is_best = !excluded(last) && self.rank(choice, last).is_some();
-        let (mut count, mut best) = (1, if is_best { last.0 } else { NONE });
+        let apart = [self.last.0, self.beside.turned()].into_iter();
+        let candidates = apart
+            .filter(|&block| block.0 < self.count() && !excluded(block))
+            .filter(|&block| self.rank(choice, block).is_some());
+        let best = candidates.fold(NONE, |best, block| self.better(choice, best, block.0));
+        let (mut count, mut best) = (1, best);
         while count > 0 {
             count -= 1;
             let node = waiting[count];
@@ -349,6 +365,43 @@ mod tests {
                         prop_assert_eq!(found, Some(scanned(&blocks, choice, excluded)));
                     }
                 }
+            }
+        }
+    }
+
+    #[cfg(feature = "second-block")]
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+        #[test]
+        fn so_is_one_that_is_open_by_turns_with_another(
+            steps in prop::collection::vec((0..9u8, 0..12u32, 0..4u32), 1..400),
+        ) {
+            let mut ram = [0xA5; 160_000];
+            let (marked, fewest) = (LivenessTracking::Marked, GcPolicy::Fewest);
+            let mut blocks =
+                Blocks::new(&mut ram, &GEOMETRY, marked, fewest, WearPolicy::Counted, 4);
+            for (what, block, number) in steps {
+                let block = BlockNumber(block);
+                let page = PageNumber(block.0 * 4 + number);
+                match what {
+                    0 => blocks.note_open(block),
+                    1 | 2 => blocks.set_beside(Some(block)),
+                    3 if number == 0 => blocks.set_beside(None),
+                    4 => blocks.set_erase_count(block, number),
+                    5 if blocks.is_valid(page) => blocks.supersede(page),
+                    6 => blocks.set_valid(page, false),
+                    7 if number == 0 => blocks.release(),
+                    _ => blocks.set_valid(page, true),
+                }
+                for choice in CHOICES {
+                    for excluded in [&[][..], &[block.0]] {
+                        let found = blocks.best(choice, |block| excluded.contains(&block.0));
+                        prop_assert_eq!(found, Some(scanned(&blocks, choice, excluded)));
+                    }
+                }
+                #[cfg(debug_assertions)]
+                prop_assert_eq!(blocks.wrong_matches(), 0);
             }
         }
     }
