@@ -121,10 +121,13 @@ impl<'c, F: Flash> Stripe<'c, F> {
     fn place(&mut self, page: PageNumber) -> (&mut F, PageNumber) {
         let (block, index) =
             (page.0 / self.geometry.pages_per_block, page.0 % self.geometry.pages_per_block);
-        let chips = self.chips.len() as u32;
-        let place = self.pairing.safe_page(index / chips);
-        let page = PageNumber(block * self.chip_pages + place);
-        (&mut self.chips[(index % chips) as usize], page)
+        // Most stripes have one chip, and a division takes as long as all else here.
+        let (place, chip) = match self.chips.len() as u32 {
+            1 => (index, 0),
+            chips => (index / chips, index % chips),
+        };
+        let page = PageNumber(block * self.chip_pages + self.pairing.safe_page(place));
+        (&mut self.chips[chip as usize], page)
     }
 }
 

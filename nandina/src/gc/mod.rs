@@ -262,9 +262,11 @@ pub fn gain_room<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
     beyond: u32,
 ) -> Result<(), Fault<F::Error>> {
-    if owner.room() < owner.kept() + beyond {
-        owner.write_out()?;
+    if owner.room() >= owner.kept() + beyond {
+        owner.collector_mut().reserve_touched = false;
+        return Ok(());
     }
+    owner.write_out()?;
     note_reserve(owner);
     let mut idle_rounds = 0;
     while owner.room() < owner.kept() + beyond {
