@@ -8,6 +8,7 @@ mod header;
 mod page;
 mod scheme;
 mod shape;
+pub(crate) mod slot;
 mod sorted;
 mod tags;
 

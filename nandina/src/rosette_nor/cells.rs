@@ -6,11 +6,11 @@ use core::cmp::Ordering;
 
 use super::form::{COMMIT_BYTES, Form};
 use super::head::{self, Head};
-use super::slot::looks_blank;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
 use crate::log::Chip;
 use crate::node::Medium;
+use crate::node::slot::looks_blank;
 
 /// Attempts to read a page.
 pub const READS_MAX: u32 = 3;

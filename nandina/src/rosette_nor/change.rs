@@ -2,13 +2,14 @@
 
 use super::cells::Sector;
 use super::directory::Leaf;
-use super::form::{GROUP, GROUP_BYTES, Log, RECORD_MAX, TAG_BYTES};
+use super::fingerprints;
+use super::form::{GROUP, GROUP_BYTES, Log};
 use super::leaves::{SectorLeaves, lacks_room};
 use super::merge::Pending;
-use super::slot::{self, Kind};
 use crate::engine::{Inserted, Removed};
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
+use crate::node::slot::{self, Kind, RECORD_MAX, TAG_BYTES};
 
 /// Slots left in a log from which on a sector is erased ahead of need.
 const SLOTS_LEFT: usize = 4;
@@ -290,9 +291,9 @@ impl<F: Flash> SectorLeaves<'_, F> {
         for (at, number) in (used - GROUP..used).enumerate() {
             let bytes = TAG_BYTES + self.form.key_bytes;
             self.cells.read(leaf.sector, log.slot(number), &mut self.slot[..bytes])?;
-            group[at] = slot::fingerprint(&self.slot[TAG_BYTES..bytes]);
+            group[at] = fingerprints::fingerprint(&self.slot[TAG_BYTES..bytes]);
         }
-        slot::seal_group(&mut group, leaf.live);
+        fingerprints::seal_group(&mut group, leaf.live);
         self.cells.program(leaf.sector, log.group(used / GROUP - 1), &group)
     }
 

@@ -1,14 +1,15 @@
 //! Checks every invariant of an index on the chip. Nothing is repaired.
 
 use super::directory::Leaf;
-use super::form::{GROUP, GROUP_BYTES, TAG_BYTES};
+use super::fingerprints;
+use super::form::{GROUP, GROUP_BYTES};
 use super::head;
 use super::leaves::SectorLeaves;
 use super::pool::Use;
-use super::slot::{self, State};
 use crate::engine::{KEY_BYTES_MAX, Violation};
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
+use crate::node::slot::{self, State, TAG_BYTES};
 
 impl<F: Flash> SectorLeaves<'_, F> {
     /// Reads all leaves and reports each invariant that does not hold.
@@ -112,10 +113,10 @@ impl<F: Flash> SectorLeaves<'_, F> {
                 State::Whole(_) | State::Killed if number < used => {}
                 _ => report(Violation { page, what: "a slot of a log is damaged" }),
             }
-            let is_in = number < used / GROUP * GROUP && slot::group_is_whole(&group);
+            let is_in = number < used / GROUP * GROUP && fingerprints::group_is_whole(&group);
             let key = &self.slot[TAG_BYTES..TAG_BYTES + self.form.key_bytes];
             let is_killed = slot::is_killed(slot::tag(self.slot));
-            if is_in && !is_killed && group[number % GROUP] != slot::fingerprint(key) {
+            if is_in && !is_killed && group[number % GROUP] != fingerprints::fingerprint(key) {
                 report(Violation { page, what: "a fingerprint leads past its slot" });
             }
         }

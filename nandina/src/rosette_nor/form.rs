@@ -7,6 +7,7 @@
 
 use crate::flash::Geometry;
 use crate::log::layout_of;
+use crate::node::slot::TAG_BYTES;
 use crate::node::{HEADER_BYTES, PageLayout};
 
 /// Slots whose fingerprints lie together.
@@ -14,9 +15,6 @@ pub const GROUP: usize = 16;
 
 /// Bytes of the fingerprints of a group: hashes, live records, a count of zeros.
 pub const GROUP_BYTES: usize = GROUP + 3;
-
-/// Bytes of the tag of a slot.
-pub const TAG_BYTES: usize = 2;
 
 /// Bytes of the marks: the commit, that it returned, and ends of sessions.
 pub const MARKS_BYTES: usize = 2 * COMMIT_BYTES + ENDS_BYTES;
@@ -35,9 +33,6 @@ const SLOTS_MAX: usize = 254;
 
 /// The fewest slots of a log: as many changes fit in a full leaf.
 const SLOTS_MIN: usize = 16;
-
-/// The most bytes of a record, so that a tag can count its zeros.
-pub const RECORD_MAX: usize = 500;
 
 /// The most records of the sorted part.
 const SORTED_MAX: usize = 0x7E00;

@@ -6,17 +6,18 @@
 
 use super::cells::{Cells, Sector};
 use super::directory::{Directory, Leaf};
-use super::form::{Form, GROUP, GROUP_BYTES, Log, TAG_BYTES};
+use super::fingerprints;
+use super::form::{Form, GROUP, GROUP_BYTES, Log};
 use super::head::HEAD_MAX;
 use super::options::{self, Sizes};
 use super::order::Order;
 use super::pool::Pool;
-use super::slot::{self, State};
 use super::state::State as Session;
 use crate::engine::Options;
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::node::Medium;
+use crate::node::slot::{self, State, TAG_BYTES};
 
 /// Whether a fault is a lack of sectors.
 pub const fn lacks_room<E>(fault: &Fault<E>) -> bool {
@@ -168,7 +169,7 @@ impl<'b, F: Flash> SectorLeaves<'b, F> {
                 return Ok(found);
             }
         }
-        let wanted = slot::fingerprint(key);
+        let wanted = fingerprints::fingerprint(key);
         let mut bytes = [0; GROUPS_READ * GROUP_BYTES];
         let mut end = groups;
         while end > 0 {
@@ -176,8 +177,8 @@ impl<'b, F: Flash> SectorLeaves<'b, F> {
             let bytes = &mut bytes[..(end - begin) * GROUP_BYTES];
             self.cells.read(leaf.sector, log.group(begin), bytes)?;
             for (at, group) in bytes.chunks_exact(GROUP_BYTES).enumerate().rev() {
-                let is_whole = slot::group_is_whole(group);
-                if is_whole && !slot::group_has(group, wanted) {
+                let is_whole = fingerprints::group_is_whole(group);
+                if is_whole && !fingerprints::group_has(group, wanted) {
                     continue;
                 }
                 for in_group in (0..GROUP).rev() {

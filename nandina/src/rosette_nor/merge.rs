@@ -3,11 +3,11 @@
 use core::cmp::Ordering;
 
 use super::directory::Leaf;
-use super::form::TAG_BYTES;
 use super::leaves::SectorLeaves;
 use crate::engine::KEY_BYTES_MAX;
 use crate::error::Fault;
 use crate::flash::Flash;
+use crate::node::slot::TAG_BYTES;
 
 /// A change that is written together with the records of a leaf.
 #[derive(Clone, Copy)]

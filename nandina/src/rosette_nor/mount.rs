@@ -6,17 +6,18 @@
 
 use super::cells::Sector;
 use super::directory::Leaf;
+use super::fingerprints;
 use super::form::{COMMIT_BYTES, ENDS_BYTES, GROUP, GROUP_BYTES, Log};
 use super::head::{self, Head};
 use super::leaves::SectorLeaves;
 use super::order::LOOKS_MAX;
 use super::pool::Use;
-use super::slot::{self, Kind, State};
 use crate::engine::KEY_BYTES_MAX;
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::log::GAP;
 use crate::node::PageLayout;
+use crate::node::slot::{self, Kind, State};
 
 /// How often a mount looks at a leaf that is there now and then.
 pub const TRIES: u32 = 32;
@@ -433,8 +434,8 @@ impl<F: Flash> SectorLeaves<'_, F> {
         for group in (0..used / GROUP).rev() {
             let mut bytes = [0; GROUP_BYTES];
             self.cells.read(leaf.sector, log.group(group), &mut bytes)?;
-            if slot::group_is_whole(&bytes) {
-                (from, live) = ((group + 1) * GROUP, slot::group_live(&bytes).into());
+            if fingerprints::group_is_whole(&bytes) {
+                (from, live) = ((group + 1) * GROUP, fingerprints::group_live(&bytes).into());
                 break;
             }
         }

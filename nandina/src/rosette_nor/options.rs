@@ -4,7 +4,7 @@
 
 use super::RosetteNor;
 use super::directory::Directory;
-use super::form::{Form, RECORD_MAX};
+use super::form::Form;
 use super::order::ENTRY_BYTES;
 use super::pool::Pool;
 use crate::blocks::{GcPolicy, LivenessTracking};
@@ -15,6 +15,7 @@ use crate::error::{BadOption, OpenError};
 use crate::flash::{Capabilities, Geometry};
 use crate::gc::RelocationMode;
 use crate::node::Medium;
+use crate::node::slot::RECORD_MAX;
 
 /// Sectors that hold no leaf: two to replace others, and the one next in turn.
 pub const SECTORS_BESIDE: u32 = 3;

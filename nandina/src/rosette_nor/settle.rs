@@ -6,13 +6,14 @@
 //! is touched for the first time after such a mount, by a lookup as by a change.
 
 use super::directory::Leaf;
-use super::form::{GROUP, GROUP_BYTES, TAG_BYTES};
+use super::fingerprints;
+use super::form::{GROUP, GROUP_BYTES};
 use super::leaves::SectorLeaves;
 use super::order::LOOKS_MAX;
-use super::slot::{self, Kind, State};
 use crate::engine::KEY_BYTES_MAX;
 use crate::error::Fault;
 use crate::flash::Flash;
+use crate::node::slot::{self, Kind, State, TAG_BYTES};
 
 /// What was found at the end of a log.
 struct Found {
@@ -105,7 +106,7 @@ impl<F: Flash> SectorLeaves<'_, F> {
             let group = log.group(last / GROUP);
             let mut bytes = [0; GROUP_BYTES];
             self.cells.read(leaf.sector, group, &mut bytes)?;
-            if slot::group_is_whole(&bytes) {
+            if fingerprints::group_is_whole(&bytes) {
                 self.cells.let_fall(leaf.sector, group, &bytes)?;
                 if counted.is_some_and(|kind| kind.copies) {
                     self.kill_copied(&leaf, last, last)?;
@@ -114,7 +115,10 @@ impl<F: Flash> SectorLeaves<'_, F> {
             } else {
                 // They may be torn: never to be seen again. More than one bit could be torn itself,
                 // and leave fingerprints that look whole.
-                bytes.iter_mut().zip(slot::group_killed()).for_each(|(byte, bits)| *byte &= bits);
+                bytes
+                    .iter_mut()
+                    .zip(fingerprints::group_killed())
+                    .for_each(|(byte, bits)| *byte &= bits);
                 self.cells.let_fall(leaf.sector, group, &bytes)?;
             }
         }

@@ -5,12 +5,12 @@
 use core::cmp::Ordering;
 
 use super::directory::Leaf;
-use super::form::{Log, TAG_BYTES};
+use super::form::Log;
 use super::leaves::SectorLeaves;
 use super::order::LOOKS_MAX;
-use super::slot::{self, Kind, State};
 use crate::error::Fault;
 use crate::flash::Flash;
+use crate::node::slot::{self, Kind, State, TAG_BYTES};
 
 impl<F: Flash> SectorLeaves<'_, F> {
     /// Sorts the keys of a leaf's log, unless they are those that are there.

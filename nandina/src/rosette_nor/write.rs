@@ -4,15 +4,15 @@
 //! then the leaf does not count. Nothing that the leaf replaces was changed before.
 
 use super::cells::Sector;
-use super::form::{MARKS_BYTES, TAG_BYTES};
+use super::form::MARKS_BYTES;
 use super::head::{self, Head};
 use super::leaves::SectorLeaves;
 use super::merge::{Item, Pending, Place, Span};
 use super::order::LOOKS_MAX;
 use super::pool::Use;
-use super::slot::State;
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
+use crate::node::slot::{State, TAG_BYTES};
 
 /// A leaf that is being written.
 pub struct Writing {
