@@ -14,6 +14,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 /// The names of all marks. Each of them is at one place in the sources.
 pub const NAMES: &[&str] = &[
     "a block that was opened since a checkpoint has gone bad",
+    "a change of tnc is programmed into a slot",
     "a checkpoint cannot be erased",
     "a checkpoint is erased when its list ends",
     "a checkpoint is read from several blocks",
@@ -30,6 +31,7 @@ pub const NAMES: &[&str] = &[
     "a leaf owns two ranges because one between them is lost",
     "a session begins with a copy",
     "a session page is torn",
+    "a slot of tnc fails, and its change has another page",
     "a step writes a page of the next commit",
     "a torn append cannot be settled",
     "a torn append changes the keys of an inner node",

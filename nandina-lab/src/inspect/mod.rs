@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use crate::systems::key_of;
 use nandina::flash::PageNumber;
-use nandina::node::PageFault;
+use nandina::node::{ONE_BY_ONE, PageFault};
 use nandina::{Index, OpenError, System};
 use nandina_sim::{Chip, ChipError};
 use serde::Serialize;
@@ -297,11 +297,9 @@ fn decodable(pages: &Pages, newest: &Header) -> Vec<Decodable> {
     let mut levels = BTreeMap::new();
     let of_index = |header: &Header| header.identity == newest.identity && header.lowest > 0;
     for (_, header) in pages.readable().filter(|(_, header)| of_index(header)) {
-        let level = levels.entry(header.lowest).or_insert(Decodable {
-            level: header.lowest,
-            pages: 0,
-            roots: 0,
-        });
+        // Changes of leaves.
+        let lowest = if header.lowest == ONE_BY_ONE { 1 } else { header.lowest };
+        let level = levels.entry(lowest).or_insert(Decodable { level: lowest, pages: 0, roots: 0 });
         level.pages += 1;
         level.roots += u32::from(header.height > 0);
     }

@@ -461,8 +461,19 @@ impl<'b, F: Flash> Log<'b, F> {
     /// Seals a page and programs it.
     ///
     /// If the program fails, gives the block up and returns `false`.
-    #[inline(never)]
     pub fn program_at(
+        &mut self,
+        block: BlockNumber,
+        place: u32,
+        source: Source<'_>,
+        label: Label,
+    ) -> Result<bool, Fault<F::Error>> {
+        self.program_as::<false>(block, place, source, label)
+    }
+
+    /// The same; if it is a `PART`, without the blank bytes before the others.
+    #[inline(never)]
+    fn program_as<const PART: bool>(
         &mut self,
         block: BlockNumber,
         place: u32,
@@ -489,7 +500,14 @@ impl<'b, F: Flash> Log<'b, F> {
         let mut with_hint = [0; size_of::<SpareWithHint>()];
         let hinted = hint.map(|hint| hint.seal(&geometry, spare, &mut with_hint));
         let spare = hinted.map_or(spare, |bytes| &with_hint[..bytes]);
-        let programmed = match self.chip.program(page, main, spare) {
+        let written = if PART && spare.is_empty() {
+            // The rest of the page stays blank.
+            let from = main.iter().position(|&byte| byte != 0xFF).unwrap_or(0);
+            self.chip.overwrite(page, from as u32, &main[from..])
+        } else {
+            self.chip.program(page, main, spare)
+        };
+        let programmed = match written {
             Ok(()) => !self.verify || self.reads_back(page, &source)?,
             Err(error) if error.kind() == ErrorKind::ProgramFailed && self.may_fail() => false,
             Err(error) => return Err(Fault::Device(error)),

@@ -7,6 +7,22 @@ use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 
 impl<F: Flash> Log<'_, F> {
+    /// As [`append`](Self::append), without the blank bytes with which the page begins.
+    ///
+    /// The chip can program parts of pages, in any order.
+    pub fn append_part(
+        &mut self,
+        source: Source<'_>,
+        label: Label,
+    ) -> Result<bool, Fault<F::Error>> {
+        #[cfg(debug_assertions)]
+        self.check_append(label);
+        let (block, place) = self.open.advance();
+        let programmed = self.program_as::<true>(block, place, source, label)?;
+        self.note_appended(programmed, block, place);
+        Ok(programmed)
+    }
+
     /// Seals a page, programs it into the next place, and makes it valid.
     ///
     /// The log itself chooses the block.

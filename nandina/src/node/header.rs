@@ -79,6 +79,12 @@ const TAG_SHIFT: u32 = 3;
 /// The highest tag of an owner.
 pub const TAG_MAX: u8 = u8::MAX >> TAG_SHIFT;
 
+/// Lowest level of a page whose changes are programmed one by one.
+///
+/// Each is sealed by itself, so the checksum covers the header alone. Such a page has no nodes, and
+/// no tree has that many levels.
+pub const ONE_BY_ONE: u8 = u8::MAX;
+
 /// Value of the records field that marks the first page of a session.
 ///
 /// That page is programmed after a mount. It commits nothing, and no node leads to it.

@@ -15,7 +15,7 @@ mod tags;
 pub use crate::checksum::Sum;
 pub use gaps::Gaps;
 pub(crate) use header::{CHECKPOINT, SESSION_END, SESSION_START};
-pub use header::{HEADER_BYTES, Medium, PageHeader, TAG_MAX, VERSION};
+pub use header::{HEADER_BYTES, Medium, ONE_BY_ONE, PageHeader, TAG_MAX, VERSION};
 pub use page::{PageFault, PageLayout};
 pub use scheme::{PageSharing, SplitCommit, UpdateScheme};
 pub use shape::Shape;

@@ -4,7 +4,7 @@
 //! comes last in a page buffer: in the spare area as far as that reaches, and otherwise in the last
 //! bytes of the main data.
 
-use super::header::{Fields, REPLACED, field};
+use super::header::{Fields, ONE_BY_ONE, REPLACED, field};
 use super::{HEADER_BYTES, Medium, PageHeader, Shape, VERSION, appended};
 use crate::bytes;
 use crate::checksum::{self, Sum};
@@ -86,7 +86,27 @@ impl PageLayout {
     /// Writes another header into `frame`, a page of the same index.
     pub fn reseal(&self, frame: &mut [u8], header: &PageHeader) {
         let medium = self.medium(frame);
-        self.seal(frame, &medium, header);
+        if header.lowest == ONE_BY_ONE {
+            self.seal_header(frame, &medium, header, &mut checksum::of);
+        } else {
+            self.seal(frame, &medium, header);
+        }
+    }
+
+    /// Writes the header of `frame`, and a checksum of that alone.
+    ///
+    /// The changes in such a page are sealed one by one.
+    pub fn seal_header(
+        &self,
+        frame: &mut [u8],
+        medium: &Medium,
+        header: &PageHeader,
+        sum: &mut Sum<'_>,
+    ) {
+        let bytes = &mut frame[self.area_bytes()..][..HEADER_BYTES];
+        header.write(medium, bytes);
+        let checksum = sum(&[&bytes[field::CHECKSUM.end..]]);
+        bytes[field::CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
     }
 
     /// As [`seal`](Self::seal), for pages whose records are appended or not.
@@ -148,8 +168,8 @@ impl PageLayout {
 
     /// Checks a page that was read from the medium.
     ///
-    /// If `appended` is false, pages of appended records are rejected. `sum` is as for
-    /// [`seal_as`](Self::seal_as).
+    /// If `appended` is false, pages to which something may be appended are rejected. `sum` is as
+    /// for [`seal_as`](Self::seal_as).
     #[inline]
     pub fn check_as(
         &self,
@@ -188,7 +208,11 @@ impl PageLayout {
         if appended && bytes[field::APPENDED.start] & !REPLACED > 1 {
             return Err(PageFault::Damaged);
         }
-        let checksum = Self::checksum(area, bytes, is_appended && appended, sum);
+        let checksum = if appended && header.lowest() == ONE_BY_ONE {
+            Some(sum(&[&bytes[field::CHECKSUM.end..HEADER_BYTES]]))
+        } else {
+            Self::checksum(area, bytes, is_appended && appended, sum)
+        };
         if checksum != Some(header.checksum()) {
             return Err(PageFault::Damaged);
         }
@@ -334,6 +358,23 @@ mod tests {
                 assert!(layout.open(frame).is_err(), "byte {byte}");
                 frame[byte] ^= 0x10;
             }
+        }
+    }
+
+    #[test]
+    fn changes_that_are_programmed_one_by_one_do_not_break_the_seal_of_their_page() {
+        let layout = PageLayout::new(512, 0);
+        let mut frame = [0xFF; 512];
+        let header = PageHeader { lowest: ONE_BY_ONE, height: 0, ..HEADER };
+        layout.seal_header(&mut frame, &MEDIUM, &header, &mut checksum::of);
+        frame[..layout.area_bytes()].fill(0x5A);
+        assert_eq!(layout.open(&frame), Ok(header));
+        layout.reseal(&mut frame, &PageHeader { sequence: 9, ..header });
+        assert_eq!(layout.open(&frame), Ok(PageHeader { sequence: 9, ..header }));
+        for byte in layout.area_bytes()..frame.len() {
+            frame[byte] ^= 0x10;
+            assert!(layout.open(&frame).is_err(), "byte {byte}");
+            frame[byte] ^= 0x10;
         }
     }
 

@@ -15,7 +15,7 @@ use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber, Upkeep};
 use crate::log::checkpoint::{self, Base, Checkpoint, Summary};
 use crate::log::{Codec, GAP, Label};
-use crate::node::{PageLayout, UpdateScheme};
+use crate::node::{ONE_BY_ONE, PageLayout, UpdateScheme};
 
 /// The checkpoints of a store. The defaults are those of a store that has none.
 ///
@@ -164,10 +164,14 @@ pub trait Kind: Sized {
     /// How a change reaches the chip.
     const UPDATES: UpdateScheme;
 
+    /// Changes may be programmed one by one, in pages of their own.
+    const ONE_BY_ONE: bool = false;
+
     /// Pages of appended records are read, of this store or another.
     ///
     /// Checking them takes code.
-    const READS_APPENDED: bool = Self::UPDATES.appends() || cfg!(feature = "other-systems");
+    const READS_APPENDED: bool =
+        Self::UPDATES.appends() || Self::ONE_BY_ONE || cfg!(feature = "other-systems");
 
     /// Page buffers keep their pages between operations, if the options do not say.
     const KEEPS_PAGES: bool = true;
@@ -319,7 +323,11 @@ pub(super) struct CodecOf<K>(core::marker::PhantomData<K>);
 impl<K: Kind> CodecOf<K> {
     pub const CODEC: &'static Codec = &Codec {
         seal: |layout, page, medium, header, sum| {
-            layout.seal_as(page, medium, header, K::UPDATES.appends(), sum);
+            if K::ONE_BY_ONE && header.lowest == ONE_BY_ONE {
+                layout.seal_header(page, medium, header, sum);
+            } else {
+                layout.seal_as(page, medium, header, K::UPDATES.appends(), sum);
+            }
         },
         check: |layout, page, sum| layout.check_as(page, K::READS_APPENDED, sum),
         reads_max: if K::UPDATES.appends() { PATIENCE } else { 1 },

@@ -8,6 +8,7 @@ use crate::cache::Cached;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::log::{Label, Source};
+use crate::node::ONE_BY_ONE;
 
 /// Where the bytes of a page are.
 #[derive(Clone, Copy)]
@@ -104,7 +105,12 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
             Bytes::Frame(frame) => Source::Frame(frame),
             Bytes::Slot(slot) => Source::Bytes(self.cache.bytes_mut(slot)),
         };
-        if !self.log.append(source, label)? {
+        let is_part = K::ONE_BY_ONE && label.lowest == ONE_BY_ONE;
+        let programmed = match is_part {
+            true => self.log.append_part(source, label)?,
+            false => self.log.append(source, label)?,
+        };
+        if !programmed {
             return Ok(false);
         }
         #[cfg(debug_assertions)]

@@ -41,6 +41,11 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
         let (arena, ram) = ram.split_at_mut(parts.arena);
         let (live, ram) = ram.split_at_mut(parts.live);
         let (group, ram) = ram.split_at_mut(parts.group);
+        // With an ECC, a slot that is torn may make its page fail.
+        let slots = match flash.reports_corrections() {
+            true => 0,
+            false => form.changes_by_one(&flash.capabilities(), options),
+        };
         Self {
             space: Space::new(
                 flash,
@@ -54,7 +59,7 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
             live: Live::new(live),
             group: Group::new(group, &form, options),
             tree: Tree::UNKNOWN,
-            journal: Length::new(form::journal_max(options)),
+            journal: Length::new(form::journal_max(options), slots),
             commit_step: form::commit_step(options),
             room: Room::default(),
             state: State::UNKNOWN,

@@ -6,9 +6,10 @@ use core::num::NonZeroU16;
 use core::ops::Range;
 
 use crate::engine::{NodeRange, Options};
-use crate::flash::Geometry;
+use crate::flash::{Capabilities, Geometry};
 use crate::log::layout_of;
 use crate::node::Shape;
+use crate::node::slot::{RECORD_MAX, TAG_BYTES};
 
 /// The most levels of a tree.
 pub const HEIGHT_MAX: u8 = 12;
@@ -239,6 +240,33 @@ impl Form {
     /// Changes that fit in a page of the journal.
     pub const fn entries(&self) -> usize {
         self.area_bytes.saturating_sub(COUNT_BYTES) / self.entry_bytes()
+    }
+
+    /// Bytes of a change in the journal where each is programmed by itself.
+    pub const fn change_bytes(&self) -> usize {
+        TAG_BYTES + self.key_bytes + self.value_bytes
+    }
+
+    /// Where the change at a place is in such a page.
+    ///
+    /// The first one is the last in the area.
+    pub const fn change_at(&self, place: usize) -> Range<usize> {
+        let end = self.area_bytes - place * self.change_bytes();
+        end - self.change_bytes()..end
+    }
+
+    /// Changes that are programmed one by one into a page of the journal.
+    ///
+    /// 0 if each page is programmed at once: the chip does not allow more programs, or needs pages
+    /// in order, or changes wait for their page.
+    pub fn changes_by_one(&self, capabilities: &Capabilities, options: &Options) -> u16 {
+        let fits = self.area_bytes / self.change_bytes();
+        let can_be = capabilities.overwrite
+            && capabilities.programs_per_page.is_none()
+            && !capabilities.in_order
+            && options.write_buffer == 0
+            && self.key_bytes + self.value_bytes <= RECORD_MAX;
+        if can_be && fits > 1 { fits.min(u16::MAX.into()) as u16 } else { 0 }
     }
 
     /// Bytes of a node in RAM.

@@ -1,6 +1,7 @@
 //! The journal: the changes since the last commit, in pages of their own.
 //!
-//! Without a write buffer each change has its page. With one, changes wait in RAM until a page is
+//! Without a write buffer each change has its page, or a slot of one (`slots.rs` beside this). With
+//! one, changes wait in RAM until a page is
 //! full, or as many wait as the options allow, or they have waited long enough, or they are
 //! flushed. They are made in the nodes at once, so reads see them. This file finds no page again
 //! (`replay.rs` beside this does).
@@ -182,6 +183,9 @@ impl<F: Flash> TncIndex<'_, F> {
             self.group.add(key, value);
             return Ok(());
         }
+        if self.journal.has_slots() {
+            return self.write_slot(key, value, records);
+        }
         self.write_changes([(key, value)].into_iter(), records)
     }
 
@@ -220,7 +224,7 @@ impl<F: Flash> TncIndex<'_, F> {
         for ((key, value), entry) in changes.zip(entries.chunks_exact_mut(entry_bytes)) {
             write_entry(entry, key, value);
         }
-        self.program_journal(frame, records)
+        self.program_journal(frame, 1, records).map(|_| ())
     }
 
     /// Writes the pending changes if no more changes may wait.
@@ -261,7 +265,7 @@ impl<F: Flash> TncIndex<'_, F> {
             area[..COUNT_BYTES].copy_from_slice(&(count as u16).to_le_bytes());
             let entries = self.group.some(from, count);
             area[COUNT_BYTES..][..entries.len()].copy_from_slice(entries);
-            self.program_journal(frame, self.tree.records())?;
+            self.program_journal(frame, 1, self.tree.records())?;
             from += count;
         }
         self.group.clear();
@@ -271,13 +275,18 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Programs the page of the journal in `frame`.
     ///
     /// The block of that page is not free before the next commit.
-    fn program_journal(&mut self, frame: usize, records: u32) -> Result<(), Fault<F::Error>> {
-        let page = self.program(frame, JOURNAL, Label { lowest: 1, height: 0, records })?;
+    pub(super) fn program_journal(
+        &mut self,
+        frame: usize,
+        lowest: u8,
+        records: u32,
+    ) -> Result<PageNumber, Fault<F::Error>> {
+        let page = self.program(frame, JOURNAL, Label { lowest, height: 0, records })?;
         let block = self.space.log.geometry().block_of(page);
         self.space.log.blocks.hold(block);
         self.space.log.supersede(page);
         self.journal.note_page(block);
-        Ok(())
+        Ok(page)
     }
 
     /// The page buffer in which pages are built.

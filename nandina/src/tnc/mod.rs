@@ -33,6 +33,7 @@ mod plan;
 mod replay;
 mod room;
 mod scan;
+mod slots;
 mod state;
 mod tree;
 
@@ -62,6 +63,7 @@ impl Kind for Tnc {
     const KEEPS_PAGES: bool = true;
     const WEAR: WearPolicy = WearPolicy::Counted;
     const CHECKPOINTS_END_SESSIONS: bool = true;
+    const ONE_BY_ONE: bool = true;
     type Checkpoints = BuiltCheckpoints;
     type Cache<'b> = ReadCache<'b>;
     type Memory = Absent;

@@ -281,6 +281,8 @@ impl System for Tnc {
         let after_cuts = path.and(2, whole).and(3, spare).and(rounds(short), collected);
         let nodes = if fits { size.inner_nodes } else { geometry.pages() };
         let journal = u64::from(form::journal_max(options));
+        // Of each page of the journal.
+        let changes = u64::from(form.changes_by_one(capabilities, options).max(1));
         // A lower tree may have steps where the planned one has none.
         let beside = (1..=size.height).map(|height| means.blocks_beside(height)).max();
         let journal_blocks = journal / block + u64::from(beside.unwrap_or(0)) + 2;
@@ -289,7 +291,7 @@ impl System for Tnc {
         let reads = 9 * blocks * (journal_blocks + 2)
             + journal_blocks * (2 * LOOKS + 2 * block)
             + 2 * u64::from(nodes)
-            + journal * (1 + 3 * height);
+            + journal * (1 + 3 * height * changes);
         // A mount that settles commits. Then it collects garbage, to gain the room that a series of
         // cuts has used up.
         let (reads, erases) = match parts {

@@ -9,6 +9,7 @@ use super::apply::{Key, Value};
 use super::form::{COUNT_BYTES, change_nodes, height_max};
 use super::journal::PUT;
 use super::mount::{LastCommit, is_journal};
+use super::slots::has_slots;
 use crate::bytes::u16_at;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -108,26 +109,41 @@ impl<F: Flash> TncIndex<'_, F> {
                 && header.identity == commit.header.identity
                 && self.space.log.is_ours(frame)
                 && header.sequence > commit.header.sequence;
-            let is_last = place + 1 == end;
-            if !counts
-                || (is_last
-                    && !self.state.has_ended()
-                    && self.space.log.steady_reading(page)? != Some(Ok(header.sequence)))
-            {
+            if !counts {
                 continue;
             }
+            let is_last = place + 1 == end;
+            let may_be_torn = is_last && !self.state.has_ended();
+            let slots = if has_slots(&header) {
+                let whole = self.whole_slots(frame);
+                self.state.note_unexplained(!is_last && self.has_more_than(whole, frame));
+                let steady = match may_be_torn {
+                    true => self.steady_slots(page, header.sequence, whole)?,
+                    false => Some(whole),
+                };
+                let Some(steady) = steady else { continue };
+                Some(steady)
+            } else {
+                let sequence = Some(Ok(header.sequence));
+                if may_be_torn && self.space.log.steady_reading(page)? != sequence {
+                    continue;
+                }
+                None
+            };
             if !is_held {
                 self.space.log.blocks.hold(block);
                 is_held = true;
             }
             self.journal.note_page(block);
-            let before = before.replace(page).filter(|_| place == 0);
-            if let Some(before) = before
-                && self.is_repeated(before, frame)?
+            let last = core::mem::replace(before, slots.is_none().then_some(page));
+            if slots.is_none()
+                && place == 0
+                && let Some(last) = last
+                && self.is_repeated(last, frame)?
             {
                 continue;
             }
-            self.replay_page(page, frame)?;
+            self.replay_page(page, frame, slots)?;
         }
         Ok((end < written && since >= commit.header.sequence).then_some(since))
     }
@@ -145,24 +161,41 @@ impl<F: Flash> TncIndex<'_, F> {
     }
 
     /// Makes the changes of the page of the journal in `frame`.
-    fn replay_page(&mut self, page: PageNumber, frame: usize) -> Result<(), Fault<F::Error>> {
+    ///
+    /// With `slots`, they were programmed one by one, and that number of them counts.
+    fn replay_page(
+        &mut self,
+        page: PageNumber,
+        frame: usize,
+        slots: Option<usize>,
+    ) -> Result<(), Fault<F::Error>> {
         let (form, key_bytes) = (self.arena.form, self.arena.form.key_bytes);
-        let count = usize::from(u16_at(self.space.log.frames.bytes(frame), 0));
-        if count > form.entries() {
+        let count = match slots {
+            Some(slots) => slots,
+            None => usize::from(u16_at(self.space.log.frames.bytes(frame), 0)),
+        };
+        if slots.is_none() && count > form.entries() {
             return Err(Fault::Corrupt { page, reason: Damage::NodeTooFull });
         }
         for at in 0..count {
-            let start = COUNT_BYTES + at * form.entry_bytes();
-            let entry = &self.space.log.frames.bytes(frame)[start..][..form.entry_bytes()];
-            let (kind, key) = (entry[0], Key::of(&entry[1..=key_bytes]));
+            let (puts, start) = if slots.is_some() {
+                self.slot_at(at, frame)
+            } else {
+                let start = COUNT_BYTES + at * form.entry_bytes();
+                (self.space.log.frames.bytes(frame)[start] == PUT, start + 1)
+            };
+            let key = Key::of(&self.space.log.frames.bytes(frame)[start..start + key_bytes]);
+            if slots.is_some() && self.is_made(&key, puts, (frame, start))? {
+                continue;
+            }
             // RAM suffices if it has room for as many nodes as when the change was made.
             let room = self.arena.slots().saturating_sub(usize::from(self.tree.height()) + 1);
             let is_low = self.tree.height() <= height_max(self.arena.slots());
             if !is_low || self.arena.changed() + change_nodes(self.tree.height()) > room {
                 return Err(Fault::Corrupt { page, reason: Damage::ArenaTooSmall });
             }
-            if kind == PUT {
-                let value = Value::InFrame(frame, start + 1 + key_bytes);
+            if puts {
+                let value = Value::InFrame(frame, start + key_bytes);
                 self.apply_put(key.bytes(key_bytes), value)?;
             } else {
                 self.apply_remove(key.bytes(key_bytes))?;

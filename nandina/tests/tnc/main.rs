@@ -2,6 +2,7 @@
 //! with every shape of its nodes.
 
 mod packed;
+mod slots;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -269,42 +270,46 @@ fn cut_everywhere(setting: usize, profile: Profile, options: Options, unstable: 
 #[test]
 fn an_error_of_the_device_at_every_operation_is_the_old_or_the_new_state_for_good() {
     for (at, (profile, options)) in settings().into_iter().enumerate() {
-        let mut chip = Chip::with_seed(profile, 3);
-        chip.set_faults(Faults { unstable_pages: 1, ..Faults::NONE });
-        let mut ram = ram(&profile, &options);
-        let (mut model, mut numbers) = (Model::new(), Numbers(at as u64));
-        Tree::format(&mut chip, &options, &mut ram).unwrap();
-        let work = (&options, &mut ram[..]);
-        changes_until_cut(&mut chip, work, &mut model, (&mut numbers, 150));
-        for operation in (0..400).step_by(3) {
-            let (mut chip, mut model) = (chip.clone(), model.clone());
-            let mut numbers = Numbers(operation);
-            let what = format!("settings {at}, operation {operation}");
-            let mut index = Tree::open(&mut chip, &options, &mut ram).unwrap();
-            expect_content(&mut index, &model, &what);
-            chip.give_up_at(operation, Cut::ALL[numbers.below(5) as usize]);
-            let Ok(mut index) = Tree::open(&mut chip, &options, &mut ram) else { continue };
-            for _ in 0..40 {
-                let change = change(&mut numbers, 60);
-                let made = make(&mut index, change);
-                // The error may have come after the change; a lookup tells.
-                let found = match index.get(&change.0) {
-                    Ok(found) => found.map(<[u8]>::to_vec),
-                    Err(error) => {
-                        assert_eq!(error, ReadError::Device(ChipError::GaveUp), "{what}: {made:?}");
-                        index.get(&change.0).unwrap().map(<[u8]>::to_vec)
-                    }
-                };
-                let (old, new) = (model.get(&change.0).copied(), change.1);
-                if made.is_ok() || found.as_deref() != old.as_ref().map(|value| &value[..]) {
-                    assert_eq!(found.as_deref(), new.as_ref().map(|value| &value[..]), "{what}");
-                    note(&mut model, change);
+        errors_everywhere(at, profile, options);
+    }
+}
+
+fn errors_everywhere(at: usize, profile: Profile, options: Options) {
+    let mut chip = Chip::with_seed(profile, 3);
+    chip.set_faults(Faults { unstable_pages: 1, ..Faults::NONE });
+    let mut ram = ram(&profile, &options);
+    let (mut model, mut numbers) = (Model::new(), Numbers(at as u64));
+    Tree::format(&mut chip, &options, &mut ram).unwrap();
+    let work = (&options, &mut ram[..]);
+    changes_until_cut(&mut chip, work, &mut model, (&mut numbers, 150));
+    for operation in (0..400).step_by(3) {
+        let (mut chip, mut model) = (chip.clone(), model.clone());
+        let mut numbers = Numbers(operation);
+        let what = format!("settings {at}, operation {operation}");
+        let mut index = Tree::open(&mut chip, &options, &mut ram).unwrap();
+        expect_content(&mut index, &model, &what);
+        chip.give_up_at(operation, Cut::ALL[numbers.below(5) as usize]);
+        let Ok(mut index) = Tree::open(&mut chip, &options, &mut ram) else { continue };
+        for _ in 0..40 {
+            let change = change(&mut numbers, 60);
+            let made = make(&mut index, change);
+            // The error may have come after the change; a lookup tells.
+            let found = match index.get(&change.0) {
+                Ok(found) => found.map(<[u8]>::to_vec),
+                Err(error) => {
+                    assert_eq!(error, ReadError::Device(ChipError::GaveUp), "{what}: {made:?}");
+                    index.get(&change.0).unwrap().map(<[u8]>::to_vec)
                 }
+            };
+            let (old, new) = (model.get(&change.0).copied(), change.1);
+            if made.is_ok() || found.as_deref() != old.as_ref().map(|value| &value[..]) {
+                assert_eq!(found.as_deref(), new.as_ref().map(|value| &value[..]), "{what}");
+                note(&mut model, change);
             }
-            chip.restore_power();
-            let mut index = Tree::open(&mut chip, &options, &mut ram).unwrap();
-            expect_content(&mut index, &model, &what);
         }
+        chip.restore_power();
+        let mut index = Tree::open(&mut chip, &options, &mut ram).unwrap();
+        expect_content(&mut index, &model, &what);
     }
 }
 
@@ -320,44 +325,49 @@ fn blocks_that_fail_and_cells_that_are_shared_cost_no_record() {
             .into_iter()
             .enumerate()
     {
-        let mut chip = Chip::with_seed(profile, at as u64);
-        chip.set_faults(Faults {
-            program_failures: 4000,
-            erase_failures: 1500,
-            unstable_pages: 2,
-            ..Faults::NONE
-        });
-        let mut ram = ram(&profile, &options);
-        let (mut model, mut numbers) = (Model::new(), Numbers(at as u64));
-        Tree::format(&mut chip, &options, &mut ram).unwrap();
-        let mut cuts = 0;
-        for session in 0..60 {
-            let what = format!("settings {at}, session {session}");
-            chip.cut_at(u64::from(numbers.below(900)), Cut::ALL[numbers.below(5) as usize]);
-            let work = (&options, &mut ram[..]);
-            let change = changes_until_cut(&mut chip, work, &mut model, (&mut numbers, 300));
-            let failed = chip.has_power();
-            cuts += u32::from(!failed);
-            chip.restore_power();
-            let mut index = match Tree::open(&mut chip, &options, &mut ram) {
-                Ok(index) => index,
-                Err(error) => panic!("{what}: {error}"),
-            };
-            let found = content(&mut index);
-            if found != model
-                && let Some(change) = change
-            {
-                note(&mut model, change);
-            }
-            expect_content(&mut index, &model, &what);
-            let step = index.gc_step(100).unwrap();
-            assert!(step.operations <= 100 + 40, "{what}: {step:?}");
-            if failed && index.statistics().bad_blocks > 5 {
-                break;
-            }
-        }
-        assert!(cuts > 10, "only {cuts} cuts");
+        fail_and_cut(at, profile, options, 4000);
     }
+}
+
+/// One in `program_failures` programs fails, and power is cut again and again.
+fn fail_and_cut(at: usize, profile: Profile, options: Options, program_failures: u32) {
+    let mut chip = Chip::with_seed(profile, at as u64);
+    chip.set_faults(Faults {
+        program_failures,
+        erase_failures: 1500,
+        unstable_pages: 2,
+        ..Faults::NONE
+    });
+    let mut ram = ram(&profile, &options);
+    let (mut model, mut numbers) = (Model::new(), Numbers(at as u64));
+    Tree::format(&mut chip, &options, &mut ram).unwrap();
+    let mut cuts = 0;
+    for session in 0..60 {
+        let what = format!("settings {at}, session {session}");
+        chip.cut_at(u64::from(numbers.below(900)), Cut::ALL[numbers.below(5) as usize]);
+        let work = (&options, &mut ram[..]);
+        let change = changes_until_cut(&mut chip, work, &mut model, (&mut numbers, 300));
+        let failed = chip.has_power();
+        cuts += u32::from(!failed);
+        chip.restore_power();
+        let mut index = match Tree::open(&mut chip, &options, &mut ram) {
+            Ok(index) => index,
+            Err(error) => panic!("{what}: {error}"),
+        };
+        let found = content(&mut index);
+        if found != model
+            && let Some(change) = change
+        {
+            note(&mut model, change);
+        }
+        expect_content(&mut index, &model, &what);
+        let step = index.gc_step(100).unwrap();
+        assert!(step.operations <= 100 + 40, "{what}: {step:?}");
+        if failed && index.statistics().bad_blocks > 5 {
+            break;
+        }
+    }
+    assert!(cuts > 10, "only {cuts} cuts");
 }
 
 #[test]
