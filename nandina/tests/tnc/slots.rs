@@ -7,7 +7,7 @@ use nandina_sim::{Chip, Cut, Faults};
 
 use crate::{
     Model, Numbers, OPTIONS, Tree, changes_until_cut, cut_everywhere, errors_everywhere,
-    expect_content, fail_and_cut, note, ram, value,
+    expect_content, fail_and_cut, make, note, ram, value,
 };
 
 /// Seven changes to a page.
@@ -114,6 +114,46 @@ fn two_cuts_at_every_operation_leave_the_old_or_the_new_state_for_good() {
         }
     }
     assert!(runs > 100, "only {runs} runs");
+}
+
+/// A change is made once if both of its slots are whole, of which the first one failed.
+///
+/// Otherwise, a mount would count nodes of it twice, for which RAM has no room.
+#[test]
+fn a_mount_after_a_slot_that_failed_needs_no_more_ram_than_the_change() {
+    let capabilities =
+        nandina::flash::Capabilities { bad_blocks_per_mille: 250, ..PAGES.capabilities };
+    let geometry = Geometry { blocks: 64, ..PAGES.geometry };
+    let profile = Profile { geometry, capabilities, ..PAGES };
+    let options = OPTIONS.arena_bytes(11 * 168);
+    let mut ram = ram(&profile, &options);
+    let mut failures = 0;
+    for seed in 0..100 {
+        let mut chip = Chip::with_seed(profile, seed);
+        chip.set_faults(Faults { program_failures: 150, unstable_pages: 1, ..Faults::NONE });
+        Tree::format(&mut chip, &options, &mut ram).unwrap();
+        let (mut model, mut numbers) = (Model::new(), Numbers(seed));
+        for _ in 0..300 {
+            // After a close a mount reads each page of the journal once.
+            let mut index = Tree::open(&mut chip, &options, &mut ram).unwrap();
+            assert_eq!(crate::content(&mut index), model, "seed {seed}");
+            let failed = index.flash().fault_counters().program_failures;
+            for _ in 0..30 {
+                let change = crate::change(&mut numbers, 60);
+                make(&mut index, change).unwrap();
+                note(&mut model, change);
+                if index.flash().fault_counters().program_failures > failed {
+                    failures += 1;
+                    break;
+                }
+            }
+            index.close();
+            if chip.fault_counters().program_failures > 10 {
+                break;
+            }
+        }
+    }
+    assert!(failures > 500, "only {failures} failures");
 }
 
 /// 10,000 records of 16 bytes on SPI NOR of 4 MiB, each durable; 4 KiB for nodes of 8 children.
