@@ -587,10 +587,10 @@ mod tests {
         let mut area = [0xFF; AREA];
         let (tag, count) = fill(&form, &mut area, (0..40).map(|_| (1, 50)));
         assert_eq!((tag, count), (PACKED, 40));
-        for byte in 0..=u8::MAX {
+        for byte in (0..256u16).map(|byte| byte as u8) {
             let mut wrong = area;
             wrong[AREA - 3] = byte;
-            assert_eq!(form.is_of(tag, &wrong), byte == form.places);
+            assert_eq!(form.is_of(tag, &wrong), usize::from(byte) == form.places());
             assert!(node_bytes_in(tag, &wrong) < AREA);
             wrong[AREA - 4] = byte;
             for place in [0, 39, 40, 254, 255] {

@@ -290,8 +290,8 @@ fn cut_copies_of_torn_leaves(seed: u64) -> u32 {
             chip.restore_power();
             let tear = |main: &mut [u8], _: &mut [u8]| main[3] ^= 0xFF;
             chip.corrupt_page(marks_page(torn), tear);
-            let found = opened(&mut chip, &mut ram, &what)
-                .and_then(|mut index| content(&mut index, &what));
+            let found =
+                opened(&mut chip, &mut ram, &what).and_then(|mut index| content(&mut index, &what));
             allowed.settle(found.unwrap(), &what);
             if marks(&mut chip, torn) == (true, false) {
                 chip.corrupt_page(marks_page(torn), tear);
