@@ -7,9 +7,9 @@ use nandina_ftl::mapping::Page;
 use nandina_ftl::transit::Buffer;
 use nandina_sim::{Chip, TINY};
 
-use crate::Share;
 use crate::numbers::Numbers;
 use crate::skewed::{Skewed, is_within, operations, since};
+use crate::{Share, is_full};
 
 /// Blocks of 4 and of 32 pages. No block is bad.
 const CHIPS: [Profile; 2] = [with_blocks(40, 4), with_blocks(60, 32)];
@@ -83,6 +83,8 @@ fn check(choices: (Buffer, GcPolicy), rests: bool, times: u64) {
                 "{choices:?}, {} pages a block, {percent} %, rests: {rests}: {longest} operations, at most {most}",
                 profile.geometry.pages_per_block
             );
+            // Of fewer seeds the longest write may be half as long.
+            let times = if is_full() { times } else { 2 * times };
             assert!(most <= times * longest, "{longest} of {most} operations");
         }
     }

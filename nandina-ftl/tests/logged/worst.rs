@@ -7,7 +7,7 @@ use nandina_sim::Chip;
 
 use crate::numbers::Numbers;
 use crate::skewed::{Skewed, is_within, operations, since};
-use crate::{CHIPS, SCHEMES, seeds};
+use crate::{CHIPS, SCHEMES, is_full, seeds};
 
 /// Writes skewed work in two sessions. Returns the longest write and its bound, in operations.
 ///
@@ -53,6 +53,8 @@ fn no_write_costs_more_than_is_said() {
         let (longest, most) = lives.max().unwrap();
         let pages = profile.geometry.pages_per_block;
         println!("{scheme:?}, {pages} pages a block: {longest} operations, at most {most}");
-        assert!(most <= 2 * longest, "{scheme:?}: {longest} of {most} operations");
+        // Of fewer seeds the longest write may be half as long.
+        let times = if is_full() { 2 } else { 4 };
+        assert!(most <= times * longest, "{scheme:?}: {longest} of {most} operations");
     }
 }
