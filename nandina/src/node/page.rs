@@ -86,7 +86,7 @@ impl PageLayout {
     /// Writes another header into `frame`, a page of the same index.
     pub fn reseal(&self, frame: &mut [u8], header: &PageHeader) {
         let medium = self.medium(frame);
-        if header.lowest == ONE_BY_ONE {
+        if Self::is_header_sealed(&frame[self.area_bytes()..], &mut checksum::of) {
             self.seal_header(frame, &medium, header, &mut checksum::of);
         } else {
             self.seal(frame, &medium, header);
@@ -107,6 +107,15 @@ impl PageLayout {
         header.write(medium, bytes);
         let checksum = sum(&[&bytes[field::CHECKSUM.end..]]);
         bytes[field::CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
+    }
+
+    /// Whether the checksum in a header is that of the header alone.
+    ///
+    /// Other owners than a tree may have this level in pages that are sealed as a whole.
+    fn is_header_sealed(bytes: &[u8], sum: &mut Sum<'_>) -> bool {
+        let header = Fields(bytes);
+        header.lowest() == ONE_BY_ONE
+            && header.checksum() == sum(&[&bytes[field::CHECKSUM.end..HEADER_BYTES]])
     }
 
     /// As [`seal`](Self::seal), for pages whose records are appended or not.
@@ -208,13 +217,11 @@ impl PageLayout {
         if appended && bytes[field::APPENDED.start] & !REPLACED > 1 {
             return Err(PageFault::Damaged);
         }
-        let checksum = if appended && header.lowest() == ONE_BY_ONE {
-            Some(sum(&[&bytes[field::CHECKSUM.end..HEADER_BYTES]]))
-        } else {
-            Self::checksum(area, bytes, is_appended && appended, sum)
-        };
-        if checksum != Some(header.checksum()) {
-            return Err(PageFault::Damaged);
+        if !(appended && Self::is_header_sealed(bytes, sum)) {
+            let checksum = Self::checksum(area, bytes, is_appended && appended, sum);
+            if checksum != Some(header.checksum()) {
+                return Err(PageFault::Damaged);
+            }
         }
         if header.sequence() >= SEQUENCE_END { Err(PageFault::Damaged) } else { Ok(()) }
     }
@@ -375,6 +382,22 @@ mod tests {
             frame[byte] ^= 0x10;
             assert!(layout.open(&frame).is_err(), "byte {byte}");
             frame[byte] ^= 0x10;
+        }
+    }
+
+    /// An FTL has numbers of its own where a tree has the lowest level.
+    #[test]
+    fn a_page_that_is_sealed_as_a_whole_may_have_any_level() {
+        let layout = PageLayout::new(512, 0);
+        for lowest in 0..=u8::MAX {
+            let mut frame = [0x5A; 512];
+            let header = PageHeader { lowest, height: 0, ..HEADER };
+            layout.seal(&mut frame, &MEDIUM, &header);
+            assert_eq!(layout.open(&frame), Ok(header));
+            layout.reseal(&mut frame, &PageHeader { sequence: 9, ..header });
+            assert_eq!(layout.open(&frame), Ok(PageHeader { sequence: 9, ..header }));
+            frame[7] ^= 1;
+            assert_eq!(layout.open(&frame), Err(PageFault::Damaged), "level {lowest}");
         }
     }
 
