@@ -63,7 +63,9 @@ impl Beside {
         }
     }
 
-    /// The block that was beside the active one last, unless it was opened last; or [`NO_BLOCK`].
+    /// The block that was beside the active one last, or [`NO_BLOCK`].
+    ///
+    /// It is not the one that was opened last.
     pub const fn turned(self) -> BlockNumber {
         #[cfg(feature = "second-block")]
         return self.turned;
