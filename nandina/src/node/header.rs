@@ -82,7 +82,7 @@ pub const TAG_MAX: u8 = u8::MAX >> TAG_SHIFT;
 /// Lowest level of a page whose changes are programmed one by one.
 ///
 /// Each is sealed by itself, so the checksum covers the header alone. Such a page has no nodes, and
-/// no tree has that many levels.
+/// no tree has that many levels. Other owners may have the number in pages sealed as a whole.
 pub const ONE_BY_ONE: u8 = u8::MAX;
 
 /// Value of the records field that marks the first page of a session.

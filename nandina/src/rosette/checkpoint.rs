@@ -18,7 +18,7 @@ use crate::bytes::u32_at;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::gc::PageOwner;
-use crate::log::checkpoint::{Checkpoint, Stream, Summary, read_owned};
+use crate::log::checkpoint::{Checkpoint, IS_BUILT, Stream, Summary, read_owned};
 
 /// Bytes that say which bytes of the separators are stored.
 ///
@@ -93,7 +93,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
     ///
     /// Without them nothing of this file is built.
     pub(super) const fn has_checkpoints(&self) -> bool {
-        cfg!(feature = "checkpoints") && self.log.medium.checkpoints
+        IS_BUILT && self.log.medium.checkpoints
     }
 
     /// Writes a checkpoint if one is due before the next page.

@@ -18,6 +18,7 @@ use core::cmp::Ordering;
 
 use super::separator::{Separator, Window, needed, shared};
 use crate::flash::PageNumber;
+use crate::log::checkpoint::IS_BUILT;
 
 /// Bytes of the number of a page on a chip with `pages` pages.
 const fn page_bytes(pages: u32) -> usize {
@@ -33,7 +34,7 @@ const fn page_bytes(pages: u32) -> usize {
 ///
 /// Behind the bytes in `parts` it is zero. Only trails need the sum, and those only checkpoints.
 fn number_of(parts: [&[u8]; 2], key_bytes: usize) -> u32 {
-    if !cfg!(feature = "checkpoints") {
+    if !IS_BUILT {
         return 0;
     }
     let zeros = key_bytes - parts[0].len() - parts[1].len();

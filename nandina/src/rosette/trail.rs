@@ -17,6 +17,7 @@
 
 use crate::bytes::{u16_at, u32_at};
 use crate::flash::BlockNumber;
+use crate::log::checkpoint::IS_BUILT;
 
 /// Bytes of an area for each page that its trail tells of.
 const AREA_BYTES_EACH: usize = 128;
@@ -32,7 +33,7 @@ const UNTOLD: u16 = u16::MAX;
 
 /// Pages that a trail tells of, in areas of `area_bytes`.
 pub(super) const fn told_pages(area_bytes: usize, checkpoints: bool) -> usize {
-    if checkpoints && cfg!(feature = "checkpoints") { area_bytes / AREA_BYTES_EACH } else { 0 }
+    if checkpoints && IS_BUILT { area_bytes / AREA_BYTES_EACH } else { 0 }
 }
 
 /// Bytes of a trail that tells of this many pages.

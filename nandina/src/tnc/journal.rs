@@ -1,10 +1,9 @@
 //! The journal: the changes since the last commit, in pages of their own.
 //!
 //! Without a write buffer each change has its page, or a slot of one (`slots.rs` beside this). With
-//! one, changes wait in RAM until a page is
-//! full, or as many wait as the options allow, or they have waited long enough, or they are
-//! flushed. They are made in the nodes at once, so reads see them. This file finds no page again
-//! (`replay.rs` beside this does).
+//! one, changes wait in RAM until a page is full, or as many wait as the options allow, or they
+//! have waited long enough, or they are flushed. They are made in the nodes at once, so reads see
+//! them. This file finds no page again (`replay.rs` beside this does).
 //!
 //! ```text
 //! | count: u16 | kind: u8, key, value | kind, key, value | ... |

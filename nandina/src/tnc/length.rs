@@ -1,7 +1,7 @@
 //! How long the journal is: what was written and changed since the last commit.
 //!
-//! If its last page has slots, this file also knows how many of them are used.
-//! Nothing is read or written here.
+//! If its last page has slots, this file also knows how many of them are used. Nothing is read or
+//! written here.
 
 use crate::blocks::NO_BLOCK;
 use crate::flash::{BlockNumber, PageNumber};

@@ -35,8 +35,8 @@ pub use area::{AREA_MAX, area_blocks, erases_max};
 pub use find::read_owned;
 pub use found::Checkpoint;
 pub use opened::Opened;
-pub use page::Summary;
-use page::{BAD, HEAD_BYTES, Head, IS_BUILT, Kind, List, PREFIX_BYTES, Prefix};
+use page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix};
+pub use page::{IS_BUILT, Summary};
 pub use size::{VOIDING, cost, parts, parts_most, search_in_vain, voiding_cost};
 pub use stream::Stream;
 
