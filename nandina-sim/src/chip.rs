@@ -54,6 +54,7 @@ const FACTORY: u64 = u64::MAX;
 const RESTS: u64 = u64::MAX / 2;
 const READINGS: u64 = 1 << 62;
 const APART: u64 = 1 << 61;
+const DAMAGE: u64 = 1 << 60;
 /// Bits of an operation's ordinal.
 ///
 /// What a rest adds to the random stream of a reading lies above them.
@@ -340,6 +341,15 @@ impl Chip {
     /// Random numbers of an operation, independent of those that decide its damage.
     pub(crate) fn random_apart(&self) -> ChaCha8Rng {
         self.random(APART ^ self.counters.operations())
+    }
+
+    /// Random numbers for the damage of an operation that a cut tears, or that fails.
+    ///
+    /// A cut is armed, so nothing was drawn before. Whether an operation fails was drawn from its
+    /// own stream: its damage must not begin with that same number.
+    pub(crate) fn random_damage(&self, by_cut: bool) -> ChaCha8Rng {
+        let stream = if by_cut { 0 } else { DAMAGE };
+        self.random(stream ^ self.counters.operations())
     }
 
     /// Random numbers of one stream; that of an operation is its ordinal.

@@ -29,6 +29,10 @@ pub enum Fate {
 }
 
 impl Fate {
+    const fn is_cut(self) -> bool {
+        matches!(self, Self::Cut(_))
+    }
+
     /// The caller's result; `failure` if the chip reports one.
     pub fn result(self, failure: ChipError) -> Result<(), ChipError> {
         match self {
@@ -126,7 +130,7 @@ impl Chip {
             Fate::Failed => self.fault_counters.rewrite_failures += 1,
             _ => return fate,
         }
-        let replaced = self.random(self.counters.operations()).random();
+        let replaced = self.random_damage(fate.is_cut()).random();
         Fate::Cut(if replaced { Cut::After } else { Cut::Before })
     }
 
@@ -362,18 +366,18 @@ impl Flash for Chip {
             Fate::Cut(Cut::Before) | Fate::GaveUp(Cut::Before) => {}
             Fate::Cut(Cut::Inside(tear)) | Fate::GaveUp(Cut::Inside(tear)) => {
                 self.fault_counters.torn += 1;
-                self.tear_block(block, tear);
+                self.tear_block(block, tear, fate.is_cut());
             }
             Fate::Failed => {
                 self.fault_counters.erase_failures += 1;
-                self.tear_block(block, Tear::Mixture);
+                self.tear_block(block, Tear::Mixture, false);
             }
             Fate::Silent => {
                 self.fault_counters.silent += 1;
                 // Some change a part of the cells.
                 let unstable = core::mem::take(&mut self.faults.unstable_pages);
                 if self.random(!self.counters.operations()).random() {
-                    self.tear_block(block, Tear::Mixture);
+                    self.tear_block(block, Tear::Mixture, false);
                 } else {
                     self.blocks.change(number).erase_count += 1;
                 }
@@ -404,15 +408,15 @@ impl Flash for Chip {
             Fate::Cut(Cut::Before) | Fate::GaveUp(Cut::Before) => {}
             Fate::Cut(Cut::Inside(tear)) | Fate::GaveUp(Cut::Inside(tear)) => {
                 self.fault_counters.torn += 1;
-                self.tear_rewritten(page, main, spare, tear, false);
+                self.tear_rewritten(page, main, spare, tear, fate.is_cut(), false);
             }
             Fate::Failed => {
                 self.fault_counters.rewrite_failures += 1;
-                self.tear_rewritten(page, main, spare, Tear::Mixture, false);
+                self.tear_rewritten(page, main, spare, Tear::Mixture, false, false);
             }
             Fate::Silent => {
                 self.fault_counters.silent += 1;
-                self.tear_rewritten(page, main, spare, Tear::Mixture, true);
+                self.tear_rewritten(page, main, spare, Tear::Mixture, false, true);
             }
         }
         self.count_program(page, main.len() + spare.len());

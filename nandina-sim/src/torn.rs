@@ -40,7 +40,7 @@ impl Chip {
         by_cut: bool,
         damage: impl FnOnce(&mut Block, PageNumber, &mut ChaCha8Rng),
     ) {
-        let mut random = self.random(self.counters.operations());
+        let mut random = self.random_damage(by_cut);
         let pages = self.profile.geometry.pages_per_block;
         let unsettles = self.unsettles(page, &mut random);
         let (block, page) = self.place(page);
@@ -64,9 +64,10 @@ impl Chip {
         main: &[u8],
         spare: &[u8],
         tear: Tear,
+        by_cut: bool,
         silent: bool,
     ) {
-        let mut random = self.random(self.counters.operations());
+        let mut random = self.random_damage(by_cut);
         let geometry = &self.profile.geometry;
         let mut new = vec![0xFF; (geometry.page_bytes + geometry.spare_bytes) as usize];
         store(&mut new, main, spare, true);
@@ -81,8 +82,8 @@ impl Chip {
         }
     }
 
-    pub(crate) fn tear_block(&mut self, block: BlockNumber, tear: Tear) {
-        let mut random = self.random(self.counters.operations());
+    pub(crate) fn tear_block(&mut self, block: BlockNumber, tear: Tear, by_cut: bool) {
+        let mut random = self.random_damage(by_cut);
         let geometry = self.profile.geometry;
         let pages = geometry.pages_per_block;
         // Each page is drawn separately. A page that was erased before cannot be damaged.

@@ -62,9 +62,55 @@ fn rule_11_a_failure_is_reported_and_the_block_fails_for_ever() {
     assert_eq!((counters.program_failures, counters.erase_failures), (1, 2));
 }
 
+/// What the first operation that fails leaves is drawn apart from the draw that lets it fail.
+#[test]
+fn rare_failures_leave_old_new_and_mixed_bytes() {
+    let seen = |faults: Faults, fails: &dyn Fn(&mut Chip) -> bool| {
+        let pages = (0..4_000).filter_map(|seed| {
+            let mut chip = Chip::with_seed(TINY, seed);
+            program(&mut chip, 0, 0x3C).unwrap();
+            chip.set_faults(faults);
+            fails(&mut chip).then(|| {
+                let unstable = chip.fault_counters().unstable > 0;
+                chip.set_faults(Faults::default());
+                let main = [0, 1].map(|page| read(&mut chip, page).ok());
+                (unstable, main.map(|read| read.map(|(_, main)| main)))
+            })
+        });
+        pages.collect::<std::collections::HashSet<_>>()
+    };
+    let rare = Faults { unstable_pages: 2, ..Faults::default() };
+    let programs = seen(Faults { program_failures: 50, ..rare }, &|chip| {
+        program(chip, 1, 7).is_err() // the chip reports it
+    });
+    let erases = seen(Faults { erase_failures: 50, ..rare }, &|chip| {
+        chip.erase(BlockNumber(0)).is_err() // the chip reports it
+    });
+    let silent = seen(Faults { silent_erases: 50, unstable_pages: 0, ..rare }, &|chip| {
+        chip.erase(BlockNumber(0)).unwrap();
+        chip.fault_counters().silent > 0
+    });
+    let is_mixed = |main: &[u8], new: u8| main.contains(&new) && main.iter().any(|&at| at != new);
+    for (pages, page, old, new) in
+        [(&programs, 1, 0xFF, 7), (&erases, 0, 0x3C, 0xFF), (&silent, 0, 0x3C, 0xFF)]
+    {
+        let found = |is: &dyn Fn(&[u8]) -> bool| {
+            pages.iter().any(|(unstable, main)| {
+                !unstable && main[page].as_ref().is_some_and(|main| is(main))
+            })
+        };
+        assert!(found(&|main| main == [old; 512]), "{old:x}: old");
+        assert!(found(&|main| main == [new; 512]), "{old:x}: new");
+        assert!(found(&|main| is_mixed(main, new)), "{old:x}: mixed");
+    }
+    for pages in [programs, erases] {
+        assert!(pages.iter().any(|page| page.0), "some pages are unstable");
+    }
+}
+
 #[test]
 fn silent_faults_change_nothing_and_say_that_they_did() {
-    let mut chip = Chip::new(TINY);
+    let mut chip = Chip::with_seed(TINY, 1);
     chip.set_faults(Faults { silent_programs: 1, ..Faults::default() });
     program(&mut chip, 0, 7).unwrap();
     assert_eq!(read(&mut chip, 0).unwrap().1, [0xFF; 512]);
