@@ -144,6 +144,28 @@ fn open_and_cut() {
     }
 }
 
+/// Opens an index in which programs have failed since its last checkpoint.
+///
+/// A swarm seldom ends a session between the two.
+fn open_beside_bad_blocks() {
+    let options = OPTIONS.checkpoints(4);
+    for seed in 0..40 {
+        let mut chip = Chip::with_seed(TINY.with_blocks(24), seed);
+        let mut ram = ram::<Vm>(&chip, &options);
+        let mut index = Index::<_, Vm>::format(&mut chip, &options, &mut ram).unwrap();
+        fill(&mut index, 30, 1);
+        assert!(index.checkpoint().unwrap());
+        drop(index);
+        chip.set_faults(Faults { program_failures: 9, ..Faults::NONE });
+        let mut index = Index::<_, Vm>::open(&mut chip, &options, &mut ram).unwrap();
+        fill(&mut index, 5, 1);
+        drop(index);
+        chip.set_faults(Faults::NONE);
+        let mut index = Index::<_, Vm>::open(&mut chip, &options, &mut ram).unwrap();
+        assert_eq!(index.get(&key::from_u32(7)).unwrap(), Some(&[1; 60][..]));
+    }
+}
+
 /// Opens an index of so many records of which a page has rotted, whichever it is.
 fn open_rotten<S: System>(records: u32) {
     let options = OPTIONS.checkpoints(4);
@@ -222,6 +244,7 @@ fn every_rare_branch_is_reached() {
     open_read_only();
     open_leaves_read_only();
     open_and_cut();
+    open_beside_bad_blocks();
     open_after_torn_format();
 
     let reached: Vec<_> = REACHED.among(NAMES).collect();
