@@ -296,9 +296,12 @@ fn count(chip: &Chip, pages: &Pages, newest: Option<&Header>, tree: Option<&Walk
 fn decodable(pages: &Pages, newest: &Header) -> Vec<Decodable> {
     let mut levels = BTreeMap::new();
     let of_index = |header: &Header| header.identity == newest.identity && header.lowest > 0;
+    let system = reader_of(newest.medium.system).map(|reader| reader.system);
+    let has_leaves_only = system.is_some_and(|system| system.has_directory());
     for (_, header) in pages.readable().filter(|(_, header)| of_index(header)) {
-        // Changes of leaves.
-        let lowest = if header.lowest == ONE_BY_ONE { 1 } else { header.lowest };
+        // Changes of leaves; and a page of an index of leaves may carry the mark of a batch.
+        let is_level = header.lowest != ONE_BY_ONE && !has_leaves_only;
+        let lowest = if is_level { header.lowest } else { 1 };
         let level = levels.entry(lowest).or_insert(Decodable { level: lowest, pages: 0, roots: 0 });
         level.pages += 1;
         level.roots += u32::from(header.height > 0);

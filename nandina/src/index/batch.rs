@@ -14,7 +14,8 @@ where
     /// For `tnc` they are those that fit in a page of the journal, and in the write buffer if there
     /// is one, and whose nodes may be changed between two commits: RAM
     /// ([`Options::arena_bytes`](crate::Options::arena_bytes)) and a sixteenth of the chip bound
-    /// that. A change takes up to 2 *h* + 3 nodes. Cost: no chip operation.
+    /// that. A change takes up to 2 *h* + 3 nodes. For `rosette` they are those that fit in a page,
+    /// at most as many as a block has pages. Cost: no chip operation.
     pub fn batch_max(&self) -> usize {
         self.engine.batch_max()
     }
@@ -23,8 +24,8 @@ where
     ///
     /// They are made in their order: of two changes of a key the later one counts. Once this
     /// returns `Ok` all are durable, or all are pending if there is a write buffer, which never
-    /// divides them. After an error none of them was made; after [`WriteError::Device`] all were
-    /// made, or none.
+    /// divides them. After an error none of them was made; after [`WriteError::Device`] and
+    /// [`WriteError::WornOut`] all were made, or none.
     ///
     /// Refuses more changes than [`batch_max`](Self::batch_max) with
     /// [`WriteError::BatchTooLarge`]. Where new records could split nodes, there must be room as
@@ -32,8 +33,13 @@ where
     /// are, and with [`WriteError::TooHigh`] if it could make the tree higher by more levels than
     /// RAM has room for. Then send fewer changes at a time.
     ///
-    /// Cost: at most *h* reads for each change, and one program; a commit and garbage collection
-    /// as for a single change.
+    /// Cost with `tnc`: at most *h* reads for each change, and one program; a commit and garbage
+    /// collection as for a single change. With `rosette`: a read and a program for each leaf that
+    /// changes, and one program more if it is not one leaf alone that has room for all of them;
+    /// garbage collection and merges as for single changes.
+    ///
+    /// Where more blocks of `rosette` fail in a batch than the chip promises, the index is not read
+    /// until there is room for the other changes ([`OpenError::WornOut`](crate::OpenError::WornOut)).
     ///
     /// ```
     /// use nandina::place::Tnc;

@@ -116,7 +116,7 @@ impl<F: Flash> Leaves<'_, F> {
     ///
     /// Also returns `true` if there may be no more leaves, although perhaps none can be merged
     /// then.
-    fn is_thin(&self) -> bool {
+    pub(super) fn is_thin(&self) -> bool {
         let leaves = self.directory.len() as u32;
         leaves >= self.limit_pages()
             || leaves
@@ -124,9 +124,11 @@ impl<F: Flash> Leaves<'_, F> {
     }
 
     /// Whether there can be one more leaf, with this separator.
+    ///
+    /// A batch has found room for its leaves before.
     fn admits(&mut self, separator: &Separator) -> bool {
         let more = 1 + options::MOUNTED as usize;
-        (self.directory.len() as u32) < self.budget().limit_pages
+        (self.batch.open().is_some() || (self.directory.len() as u32) < self.budget().limit_pages)
             && (self.directory.has_room(separator, more) || {
                 covered!("a directory without room stores fewer bytes of its separators");
                 self.directory.narrow();
@@ -175,24 +177,39 @@ impl<F: Flash> Leaves<'_, F> {
         at: usize,
         record: (&[u8], &[u8]),
     ) -> Result<bool, Fault<F::Error>> {
-        let Some(goes_left) = self.keep_half(frame, rank, at, record)? else { return Ok(false) };
-        let page = self.program_leaf(frame, self.state.records() + 1, None)?;
+        let (key, value) = record;
+        let kept = self.keep_half(frame, rank, at, (key, Some(value)))?;
+        let Some(goes_left) = kept else { return Ok(false) };
+        self.program_half(frame, rank, goes_left, self.state.records() + 1)?;
+        Ok(true)
+    }
+
+    /// Programs the half of a leaf that [`keep_half`](Self::keep_half) has kept.
+    pub(super) fn program_half(
+        &mut self,
+        frame: usize,
+        rank: usize,
+        goes_left: bool,
+        records: u32,
+    ) -> Result<(), Fault<F::Error>> {
+        let page = self.program_leaf(frame, records, None)?;
         self.take_half(frame, rank, goes_left, page);
         self.end_write([None, None]);
-        Ok(true)
+        Ok(())
     }
 
     /// Keeps the half of the full leaf in `frame` that receives a record at place `at`.
     ///
-    /// Returns whether that is the lower half; `None` if there can be no more leaves.
+    /// Inserts the record if its value is given. Returns whether that is the lower half; `None` if
+    /// there can be no more leaves.
     // Apart from what programs the leaf, for the sake of the stack.
     #[inline(never)]
-    fn keep_half(
+    pub(super) fn keep_half(
         &mut self,
         frame: usize,
         rank: usize,
         at: usize,
-        (key, value): (&[u8], &[u8]),
+        (key, value): (&[u8], Option<&[u8]>),
     ) -> Result<Option<bool>, Fault<F::Error>> {
         let page = self.page_at(rank)?;
         let node = self.node(frame, page)?;
@@ -206,7 +223,7 @@ impl<F: Flash> Leaves<'_, F> {
         self.change_leaf(frame, |form, page| {
             let (kept, at) = if goes_left { (0..left - 1, at) } else { (left..count, at - left) };
             form.keep(page, kept);
-            if let Some(mut node) = form.node_mut(page) {
+            if let (Some(mut node), Some(value)) = (form.node_mut(page), value) {
                 node.insert(at, key, value);
             }
         });

@@ -45,12 +45,12 @@ impl<F: Flash> Leaves<'_, F> {
             records += owned.len() as u32;
         }
         let page = self.directory.page(0).unwrap_or(PageNumber(0));
-        let pages = self.directory.len() as u32 + u32::from(self.torn.session().is_some());
+        let pages = self.directory.len() as u32 + self.pages_beside();
         for (holds, what) in [
             (records == self.state.records(), "the number of records is wrong"),
             (pages == self.log.blocks.valid_pages(), "the number of valid pages is wrong"),
             (
-                pages <= self.limit_pages() + 1
+                pages <= self.limit_pages() + self.pages_beside().max(1)
                     || self.log.blocks.bad_blocks() > self.log.reserve_blocks(),
                 "more pages are valid than allowed",
             ),

@@ -7,13 +7,16 @@
 //! A checkpoint stores the directory as it is in RAM: first which bytes of the separators the
 //! entries have, and a separator with whose first bytes all begin; then the entries. After these it
 //! stores the blocks that may hold a torn page, and where the session page that lists them is,
-//! since a mount from the checkpoint sees no older session page.
+//! since a mount from the checkpoint sees no older session page; and the page that stores a batch,
+//! if one is being made.
 //! No checkpoint is written before the newest leaf of the mount was written again.
 
+use super::batch::{self, Batch};
 use super::directory::Directory;
 use super::leaves::Leaves;
 use super::separator::{Separator, Window};
 use super::suspects::{BYTES_MAX, Suspects};
+use super::torn::Torn;
 use crate::bytes::u32_at;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
@@ -26,7 +29,7 @@ use crate::log::checkpoint::{Checkpoint, IS_BUILT, Stream, Summary, read_owned};
 pub(super) const STORED_BEFORE: usize = 2;
 
 /// The most bytes that a checkpoint stores besides the directory.
-pub(super) const STORED_BESIDE_MAX: usize = PAGE_BYTES + BYTES_MAX;
+pub(super) const STORED_BESIDE_MAX: usize = (1 + batch::IS_BUILT as usize) * PAGE_BYTES + BYTES_MAX;
 
 const PAGE_BYTES: usize = 4;
 
@@ -38,17 +41,22 @@ pub(super) struct Stored<'s, 'b> {
     directory: &'s Directory<'b>,
     session: [u8; PAGE_BYTES],
     suspects: &'s Suspects,
+    /// The page that stores the batch that is being made, if there is one.
+    batch: Option<[u8; PAGE_BYTES]>,
 }
 
 impl<'s, 'b> Stored<'s, 'b> {
     /// The part of this that a checkpoint stores.
-    pub fn of(
-        directory: &'s Directory<'b>,
-        suspects: &'s Suspects,
-        session: Option<PageNumber>,
-    ) -> Self {
-        let session = session.map_or(u32::MAX, |page| page.0).to_le_bytes();
-        Self { directory, session, suspects }
+    pub fn of(directory: &'s Directory<'b>, torn: &'s Torn, batch: &Batch) -> Self {
+        let session = torn.session().map_or(u32::MAX, |page| page.0).to_le_bytes();
+        let batch = batch.open().map(|page| page.0.to_le_bytes());
+        Self { directory, session, suspects: torn.suspects(), batch }
+    }
+
+    /// What is stored beside the directory.
+    fn beside(&self) -> [&[u8]; 3] {
+        let batch = self.batch.as_ref().map_or(&[][..], |page| page);
+        [&self.session, self.suspects.stored(), batch]
     }
 }
 
@@ -57,7 +65,7 @@ impl Stream for Stored<'_, '_> {
     const HAS_FIXED_SIZE: bool = false;
 
     fn bytes(&self) -> usize {
-        let beside = self.session.len() + self.suspects.stored().len();
+        let beside = self.beside().iter().map(|bytes| bytes.len()).sum::<usize>();
         STORED_BEFORE + self.directory.stored().len() + beside
     }
 
@@ -67,7 +75,7 @@ impl Stream for Stored<'_, '_> {
         // A format without a window has a zero here.
         let before: [u8; STORED_BEFORE] = [window.end() as u8 + 1, window.from() as u8];
         let (mut filled, mut begin) = (0, 0);
-        for bytes in [&before[..], stored, &self.session, self.suspects.stored()] {
+        for bytes in [&before[..], stored].into_iter().chain(self.beside()) {
             let left = bytes.get((from + filled).saturating_sub(begin)..).unwrap_or_default();
             let taken = left.len().min(out.len() - filled);
             out[filled..filled + taken].copy_from_slice(&left[..taken]);
@@ -111,7 +119,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
         if !self.has_checkpoints() || self.torn.newest_leaf().is_some() {
             return Ok(false);
         }
-        let stored = Stored::of(&self.directory, self.torn.suspects(), self.torn.session());
+        let stored = Stored::of(&self.directory, &self.torn, &self.batch);
         // The blocks that it keeps must not be of the reserve.
         let taken = self.checkpoints.taken(&self.log, &stored);
         if taken > 0 && self.log.room() < self.reserve_pages() + taken {
@@ -152,7 +160,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
         &mut self,
         usable: &mut Option<Checkpoint>,
     ) -> Result<(), Fault<F::Error>> {
-        let mut unused = Stored::of(&self.directory, self.torn.suspects(), None);
+        let mut unused = Stored::of(&self.directory, &self.torn, &self.batch);
         *usable = self.checkpoints.find_newest(&mut self.log, &mut unused)?;
         let Some(found) = &*usable else { return Ok(()) };
         let opened = self.log.look_into(found)?;
@@ -186,7 +194,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
         has_session: bool,
     ) -> Result<bool, Fault<F::Error>> {
         let is_painted = self.paint_ranges(found)?;
-        Ok(is_painted && (has_session || self.take_beside()))
+        Ok(is_painted && self.take_beside(has_session))
     }
 
     /// Gives each leaf of the checkpoint's directory what no newer one owns.
@@ -250,9 +258,19 @@ impl<'b, F: Flash> Leaves<'b, F> {
     }
 
     /// Takes the suspects that a checkpoint stores, and the page that lists them.
-    fn take_beside(&mut self) -> bool {
+    ///
+    /// A newer session page has newer ones. Also takes the page that stores a batch.
+    fn take_beside(&mut self, has_session: bool) -> bool {
         let (geometry, beside) = (self.log.geometry(), self.log.frames.bytes(BESIDE));
         let (page, listed) = (PageNumber(u32_at(beside, 0)), &beside[PAGE_BYTES..]);
+        if batch::IS_BUILT {
+            let behind = listed.get(Suspects::bytes_in(listed)..).unwrap_or_default();
+            let batch = behind.get(..PAGE_BYTES).map(|bytes| PageNumber(u32_at(bytes, 0)));
+            self.batch.note_stored(batch.filter(|page| page.0 < geometry.pages()));
+        }
+        if has_session {
+            return true;
+        }
         self.torn.read_suspects(listed, geometry.blocks, page)
             && self.torn.session().is_none_or(|page| page.0 < geometry.pages())
     }

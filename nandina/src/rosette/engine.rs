@@ -52,8 +52,7 @@ impl<'b, F: Flash> Engine<'b, F> for Leaves<'b, F> {
         Statistics {
             height: if self.directory.len() > 1 { 2 } else { 1 },
             records: self.state.records(),
-            // The session page holds no data.
-            valid_pages: self.log.blocks.valid_pages() - u32::from(self.torn.session().is_some()),
+            valid_pages: self.log.blocks.valid_pages() - self.pages_beside(),
             limit_pages: self.limit_pages(),
             free_pages: self.log.room(),
             collected_blocks: self.collector.collected_blocks().into(),

@@ -34,6 +34,7 @@ impl<F: Flash> Leaves<'_, F> {
         if self.begins_in_first() {
             self.log.make_ready(BlockNumber(0))?;
         }
+        self.batch.forget();
         self.directory.clear();
         self.torn.forget_suspects();
         self.torn.take_postponed();

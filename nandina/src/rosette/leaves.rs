@@ -3,6 +3,7 @@
 //! A leaf is in a page buffer as it lies in its page; while it is changed the buffer counts as
 //! changed. RAM follows a page as soon as that is programmed.
 
+use super::batch::Batch;
 use super::leaf::Fences;
 use super::lost::Lost;
 use super::separator::Separator;
@@ -35,6 +36,8 @@ pub struct Leaves<'b, F> {
     /// What the mount found damaged.
     pub(super) lost: Lost,
     pub(super) state: State,
+    /// The batch that is being made.
+    pub(super) batch: Batch,
     limited: bool,
 }
 
@@ -65,6 +68,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
             torn: Torn::UNKNOWN,
             lost: Lost::NONE,
             state: State::UNKNOWN,
+            batch: Batch::NONE,
             limited: options.leaves.is_some(),
         }
     }
@@ -98,6 +102,11 @@ impl<'b, F: Flash> Leaves<'b, F> {
     /// Whether the caller allows fewer leaves than the chip.
     pub(super) const fn is_limited(&self) -> bool {
         self.limited
+    }
+
+    /// Valid pages that hold no leaf: the session page, and one that stores a batch.
+    pub(super) fn pages_beside(&self) -> u32 {
+        u32::from(self.torn.session().is_some()) + u32::from(self.batch.page().is_some())
     }
 
     pub(super) fn block_of(&self, page: PageNumber) -> BlockNumber {
@@ -173,6 +182,17 @@ impl<'b, F: Flash> Leaves<'b, F> {
     ///
     /// If it only takes over the range at `rank`, later pages tell so.
     pub(super) fn write(
+        &mut self,
+        frame: usize,
+        label: Label,
+        rank: Option<usize>,
+    ) -> Result<PageNumber, Fault<F::Error>> {
+        let page = self.program(frame, self.batch.mark(label), rank)?;
+        self.end_batch();
+        Ok(page)
+    }
+
+    fn program(
         &mut self,
         frame: usize,
         label: Label,

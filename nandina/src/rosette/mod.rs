@@ -22,6 +22,9 @@
 //!
 //! Source: none of the papers; `docs/DESIGN.md` argues for it.
 
+mod batch;
+#[cfg(feature = "batches")]
+mod batches;
 mod change;
 mod check;
 mod checkpoint;
@@ -32,6 +35,7 @@ mod leaf;
 mod leaves;
 mod limits;
 mod lost;
+mod make;
 mod merge;
 mod mount;
 mod options;

@@ -150,6 +150,7 @@ impl<F: Flash> Leaves<'_, F> {
     ) -> Result<(), OpenError<F::Error>> {
         let checkpoint = checkpoint.filter(|_| self.has_checkpoints());
         self.torn.note_newest(page, newest.sequence);
+        self.batch.forget();
         let found = Found { checkpoint, ..Found::of(&newest) };
         let followed = checkpoint.filter(|_| trails);
         let replayed = followed.map(|checkpoint| self.replay(checkpoint, &found));
@@ -158,13 +159,16 @@ impl<F: Flash> Leaves<'_, F> {
             None => self.paint(found)?,
         };
         let leaf = match painted {
-            Ok(leaf) if self.take_newest(leaf)? => leaf,
+            Ok(leaf) if self.take_newest(leaf, &newest, checkpoint)? => leaf,
             // The state before the newest leaf never had this many leaves: pages of it are erased,
             // and older pages took their place. So the newest leaf is whole.
             _ => {
                 covered!("the state before the newest leaf is gone");
                 match self.paint(Found { counts_newest: true, ..found })? {
-                    Ok(leaf) => leaf,
+                    Ok(leaf) => {
+                        self.find_batch(&newest, checkpoint)?;
+                        leaf
+                    }
                     Err(page) => return Err(self.too_many_leaves(page)),
                 }
             }
@@ -176,6 +180,7 @@ impl<F: Flash> Leaves<'_, F> {
         self.note_apart();
         self.take_counts(leaf, checkpoint)?;
         self.count_unexplained();
+        self.pin_batch();
         // No more than this many pages can have been programmed without success since the newest.
         let gap = GAP + u64::from(self.log.geometry().blocks);
         let known = self.checkpoints.base().map_or(0, |base| base.highest);
@@ -314,7 +319,13 @@ impl<F: Flash> Leaves<'_, F> {
     /// whole, the blocks that this state needs are held until the leaf was written again.
     ///
     /// Returns `false` if the directory has no room for that.
-    fn take_newest(&mut self, leaf: Option<NewestLeaf>) -> Result<bool, OpenError<F::Error>> {
+    fn take_newest(
+        &mut self,
+        leaf: Option<NewestLeaf>,
+        newest: &PageHeader,
+        checkpoint: Option<&Checkpoint>,
+    ) -> Result<bool, OpenError<F::Error>> {
+        self.find_batch(newest, checkpoint)?;
         let Some((page, _)) = leaf else { return Ok(true) };
         if self.directory.is_whole() {
             self.count_valid();
@@ -510,8 +521,8 @@ impl<F: Flash> Leaves<'_, F> {
                 self.log.blocks.set_valid(page, true);
             }
         }
-        if let Some(session) = self.torn.session() {
-            self.log.blocks.set_valid(session, true);
+        for page in self.torn.session().into_iter().chain(self.batch.page()) {
+            self.log.blocks.set_valid(page, true);
         }
     }
 

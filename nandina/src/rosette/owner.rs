@@ -42,7 +42,11 @@ impl<F: Flash> Leaves<'_, F> {
     pub(super) fn move_page(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
         self.begin_session()?;
         self.keep_checkpoint()?;
-        if self.torn.session() == Some(page) {
+        if self.batch.open() == Some(page) {
+            return Ok(());
+        }
+        // After a batch, a page without its mark ends the need for the one that stores it.
+        if [self.torn.session(), self.batch.page()].contains(&Some(page)) {
             return self.write_session();
         }
         let Some(rank) = self.rank_of(page)? else {
@@ -95,10 +99,9 @@ impl<'b, F: Flash> PageOwner<'b, F> for Leaves<'b, F> {
     fn move_cost(&self, _: u32) -> u32 {
         let reads_by_erase = self.log.blocks.wear().reads_by_erase();
         limits::move_cost(self.log.verifies(), reads_by_erase)
-            + self.checkpoints.cost(
-                &self.log,
-                &Stored::of(&self.directory, self.torn.suspects(), self.torn.session()),
-            )
+            + self
+                .checkpoints
+                .cost(&self.log, &Stored::of(&self.directory, &self.torn, &self.batch))
     }
 
     fn limit_pages(&self) -> u32 {
@@ -110,7 +113,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for Leaves<'b, F> {
     }
 
     fn is_needed(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
-        if self.torn.session() == Some(page) {
+        if [self.torn.session(), self.batch.page()].contains(&Some(page)) {
             return Ok(true);
         }
         match self.rank_of(page) {

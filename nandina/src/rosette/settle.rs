@@ -11,11 +11,12 @@
 //!    session page. From now on no mount counts these.
 //! 3. The newest leaf is written again. Until then no block is opened that would be needed without
 //!    that leaf. Once cuts have touched the reserve, the leaf stays where it is.
-//! 4. The valid pages of the suspects are moved, the suspect with the fewest of them first, and the
+//! 4. The changes of a batch are made that was cut (`batches.rs`).
+//! 5. The valid pages of the suspects are moved, the suspect with the fewest of them first, and the
 //!    suspects are erased. A cut in between adds a suspect, which has at most half as many.
-//! 5. A session page is programmed that lists no suspects.
+//! 6. A session page is programmed that lists no suspects.
 //!
-//! Steps 4 and 5 use no page of what is kept free. Where room is short they wait: the session page
+//! Steps 5 and 6 use no page of what is kept free. Where room is short they wait: the session page
 //! stays valid, collection continues, and changes empty a suspect as soon as there is room for it.
 //!
 //! So a mount decides once, and each later mount decides in the same way. If a page of a suspect
@@ -50,9 +51,11 @@ impl<F: Flash> Leaves<'_, F> {
                     tries -= 1;
                     self.mount_as_seen()?;
                 }
+                // With half of a batch the index cannot be read.
                 Err(fault)
-                    if fault.rejects_writes()
-                        || matches!(fault, Fault::NoRoom { .. } | Fault::WornOut { .. }) =>
+                    if self.batch.open().is_none()
+                        && (fault.rejects_writes()
+                            || matches!(fault, Fault::NoRoom { .. } | Fault::WornOut { .. })) =>
                 {
                     covered!("leaves are read unsettled");
                     return self.mount_as_seen();
@@ -106,6 +109,7 @@ impl<F: Flash> Leaves<'_, F> {
             self.move_page(leaf)?;
             self.torn.forget_newest_leaf();
         }
+        self.make_again()?;
         self.torn.take_postponed();
         if !self.torn.suspects().is_empty() || self.state.lacks_checkpoint() {
             // Older checkpoints are no longer needed from then on.

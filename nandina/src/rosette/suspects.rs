@@ -166,6 +166,11 @@ impl Suspects {
         is_valid
     }
 
+    /// Bytes of the list that an area begins with.
+    pub const fn bytes_in(area: &[u8]) -> usize {
+        Self::at(u16_at(area, 0) as usize).start
+    }
+
     /// Whether the area of a page lists no suspect.
     pub const fn lists_none(area: &[u8]) -> bool {
         u16_at(area, 0) == 0
