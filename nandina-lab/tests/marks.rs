@@ -8,7 +8,7 @@ use nandina::flash::profile::NOR;
 use nandina::flash::{Flash, PageNumber};
 use nandina::marks::{NAMES, REACHED};
 use nandina::store::{Mu, Rosette, SYSTEMS, Vm, VmOw};
-use nandina::{Index, Options, System, key, ram_needed};
+use nandina::{Change, Index, Options, System, key, ram_needed};
 use nandina_lab::effort::{Effort, effort};
 use nandina_lab::torture::{CutRun, Hardships, Mode, Outcome, Torture, replay, torture};
 use nandina_sim::{Chip, Cut, Faults, TINY, Tear};
@@ -166,6 +166,36 @@ fn open_beside_bad_blocks() {
     }
 }
 
+/// Opens leaves of which a batch was cut, at each of its changes of the chip.
+///
+/// A swarm writes no batches.
+fn open_cut_batches() {
+    let options = OPTIONS.checkpoints(1);
+    let mut whole = Chip::new(TINY.with_blocks(24));
+    let mut ram = ram::<Rosette>(&whole, &options);
+    fill(&mut Index::<_, Rosette>::format(&mut whole, &options, &mut ram).unwrap(), 60, 1);
+    let keys = [0, 16, 32, 48].map(key::from_u32);
+    let batch = keys.each_ref().map(|key| Change::Put { key, value: &[2; 60] });
+    for change in 0..60 {
+        let mut chip = whole.clone();
+        let mut index = Index::<_, Rosette>::open(&mut chip, &options, &mut ram).unwrap();
+        index.write_batch(&batch).unwrap();
+        drop(index);
+        chip.cut_at_change(change, Cut::After);
+        if let Ok(mut index) = Index::<_, Rosette>::open(&mut chip, &options, &mut ram) {
+            let again = keys.each_ref().map(|key| Change::Put { key, value: &[3; 60] });
+            for batch in [again, batch, again, batch] {
+                let _ = index.write_batch(&batch);
+            }
+        }
+        chip.restore_power();
+        let mut index = Index::<_, Rosette>::open(&mut chip, &options, &mut ram).unwrap();
+        let mut value = |key| index.get(key).unwrap().map(<[u8]>::to_vec);
+        let values = keys.each_ref().map(|key| value(key));
+        assert!(values.iter().all(|other| *other == values[0]), "{values:?}");
+    }
+}
+
 /// Opens an index of so many records of which a page has rotted, whichever it is.
 fn open_rotten<S: System>(records: u32) {
     let options = OPTIONS.checkpoints(4);
@@ -244,6 +274,7 @@ fn every_rare_branch_is_reached() {
     open_read_only();
     open_leaves_read_only();
     open_and_cut();
+    open_cut_batches();
     open_beside_bad_blocks();
     open_after_torn_format();
 

@@ -39,7 +39,8 @@ where
     /// garbage collection and merges as for single changes.
     ///
     /// Where more blocks of `rosette` fail in a batch than the chip promises, the index is not read
-    /// until there is room for the other changes ([`OpenError::WornOut`](crate::OpenError::WornOut)).
+    /// until there is room for the other changes
+    /// ([`OpenError::WornOut`](crate::OpenError::WornOut)).
     ///
     /// ```
     /// use nandina::place::Tnc;
