@@ -27,6 +27,7 @@ mod device;
 mod dimensions;
 mod frames;
 mod label;
+mod moved;
 mod open;
 mod outside;
 mod parked;
