@@ -194,6 +194,24 @@ impl<F: Flash> Flash for Stripe<'_, F> {
         chip.program(page, main, spare)
     }
 
+    fn program_copy(
+        &mut self,
+        of: PageNumber,
+        page: PageNumber,
+        main: &[u8],
+        spare: &[u8],
+    ) -> Result<(), F::Error> {
+        let chips = self.chips.len() as u32;
+        let chip_of = |page: PageNumber| page.0 % self.geometry.pages_per_block % chips;
+        // No chip has the bytes of another one.
+        if chips > 1 && chip_of(of) != chip_of(page) {
+            return self.program(page, main, spare);
+        }
+        let (_, of) = self.place(of);
+        let (chip, page) = self.place(page);
+        chip.program_copy(of, page, main, spare)
+    }
+
     /// Erases the blocks of all chips. After a failure the later chips are left as they were.
     fn erase(&mut self, block: BlockNumber) -> Result<(), F::Error> {
         self.chips.iter_mut().try_for_each(|chip| chip.erase(block))

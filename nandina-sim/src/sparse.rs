@@ -29,6 +29,8 @@ enum Passed {
     Read(usize, usize),
     /// Their checksum was computed, to seal them: what follows is their program.
     Summed(usize, usize),
+    /// They were programmed as a copy: what follows may be a read to the same place.
+    Copied(usize, usize),
     /// No zeros, or none that the next call may rely on.
     Other,
 }
@@ -87,6 +89,7 @@ impl SparseChip {
     pub fn renew(&mut self) {
         self.chip.renew();
         self.rest.clear();
+        self.passed = Passed::Other;
     }
 
     const fn capabilities_of(capabilities: Capabilities) -> Capabilities {
@@ -199,6 +202,10 @@ impl Flash for SparseChip {
     fn checksum(&mut self, pieces: &[&[u8]]) -> u32 {
         let passed = std::mem::replace(&mut self.passed, Passed::Other);
         let [first, others @ ..] = pieces else { return checksum::NONE };
+        if first.len() < self.stored.max(HEADER as usize) {
+            // A header alone.
+            return checksum::after(checksum::NONE, pieces);
+        }
         let read = match passed {
             Passed::Read(address, count) => Some((address, count)),
             _ => None,
@@ -224,7 +231,7 @@ impl Flash for SparseChip {
         main: &mut [u8],
         spare: &mut [u8],
     ) -> Result<Reading, ChipError> {
-        self.passed = Passed::Other;
+        let passed = std::mem::replace(&mut self.passed, Passed::Other);
         self.check_length(page, main.len(), spare.len())?;
         let (first, last) = main.split_at_mut(main.len() - self.stored);
         let reading = self.chip.read(page, last, spare)?;
@@ -232,8 +239,14 @@ impl Flash for SparseChip {
             Some(bytes) => first.copy_from_slice(bytes),
             None if self.chip.page_is_erased(page) => first.fill(0xFF),
             None => {
-                first.fill(0);
-                self.passed = Passed::Read(address_of(first), first.len());
+                let place = (address_of(first), first.len());
+                match passed {
+                    Passed::Copied(address, count) if (address, count) == place => {
+                        debug_assert!(are_zeros(first), "bytes were changed after they passed");
+                    }
+                    _ => first.fill(0),
+                }
+                self.passed = Passed::Read(place.0, place.1);
             }
         }
         Ok(reading)
@@ -251,6 +264,25 @@ impl Flash for SparseChip {
         if !Self::are_still_zeros(summed, first) {
             self.rest.insert(page.0, first.into());
         }
+        Ok(())
+    }
+
+    fn program_copy(
+        &mut self,
+        of: PageNumber,
+        page: PageNumber,
+        main: &[u8],
+        spare: &[u8],
+    ) -> Result<(), ChipError> {
+        if self.rest.contains_key(&of.0) || self.chip.page_is_erased(of) {
+            return self.program(page, main, spare);
+        }
+        self.passed = Passed::Other;
+        self.check_length(page, main.len(), spare.len())?;
+        let (first, last) = main.split_at(main.len() - self.stored);
+        debug_assert!(are_zeros(first), "this is not what was read");
+        self.chip.program(page, last, spare)?;
+        self.passed = Passed::Copied(address_of(first), first.len());
         Ok(())
     }
 

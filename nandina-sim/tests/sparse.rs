@@ -67,6 +67,51 @@ fn a_sparse_chip_equals_one_that_stores_everything() {
     compare(once(little, TINY.capabilities), 3);
 }
 
+/// Pages that move, from a buffer that the next page is read into, beside other operations.
+#[test]
+fn a_copy_of_a_page_is_what_was_read() {
+    let geometry = Geometry { spare_bytes: 40, ..TINY.geometry };
+    let capabilities = Capabilities { programs_per_page: Some(1), ..TINY.capabilities };
+    let profile = Profile { geometry, capabilities, ..MLC };
+    let (mut chip, mut sparse) = (Chip::new(profile), SparseChip::new(profile));
+    let mut random = ChaCha8Rng::seed_from_u64(4);
+    let (mut main, mut other, mut spare) = ([0; 512], [0; 512], [0; 40]);
+    let (mut copied, mut with_data) = (0, 0);
+    for _ in 0..4_000 {
+        let any = |random: &mut ChaCha8Rng| PageNumber(random.random_range(0..geometry.pages()));
+        let (of, page) = (any(&mut random), any(&mut random));
+        match random.random_range(0..8) {
+            0..5 => {
+                chip.read(of, &mut main, &mut spare).unwrap();
+                sparse.read(of, &mut other, &mut spare).unwrap();
+                assert_eq!(other, main, "{of}");
+                spare[0] = random.random();
+                let done = chip.program_copy(of, page, &main, &spare);
+                assert_eq!(sparse.program_copy(of, page, &other, &spare), done);
+                copied += u32::from(done.is_ok());
+            }
+            5 => {
+                let data = [random.random_range(0..2); 512];
+                assert_eq!(sparse.program(page, &data, &spare), chip.program(page, &data, &spare));
+            }
+            6 => {
+                let block = BlockNumber(random.random_range(0..geometry.blocks));
+                assert_eq!(sparse.erase(block), chip.erase(block));
+            }
+            // Whoever calls a chip changes the buffer only if it is not read to next.
+            _ => {
+                other.fill(7);
+                sparse.program(page, &other, &spare).unwrap_or_default();
+                chip.program(page, &other, &spare).unwrap_or_default();
+            }
+        }
+        with_data = sparse.pages_with_data().max(with_data);
+    }
+    assert_eq!(sparse.counters(), chip.counters());
+    assert_eq!(sparse.time(), chip.time());
+    assert!(copied > 200 && with_data > 10, "{copied} copies");
+}
+
 #[test]
 fn a_larger_spare_area_takes_its_time_and_is_not_offered() {
     let (mut chip, mut sparse) = (Chip::new(TINY), SparseChip::new(TINY));

@@ -593,6 +593,20 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         let anchors = &mut self.anchors;
         let next = |log: &mut Log<'_, F>, filled| anchors.next_block(log, filled);
         let page = self.log.write_into(frame, kind.label(), next)?;
+        self.note_here(page, kind)
+    }
+
+    /// The same for the page `of`, which is in page buffer 0 as it was read.
+    fn program_moved(&mut self, of: PageNumber, kind: Kind) -> Result<(), FtlError<F::Error>> {
+        self.in_doubt = true;
+        let anchors = &mut self.anchors;
+        let next = |log: &mut Log<'_, F>, filled| anchors.next_block(log, filled);
+        let page = self.log.write_moved(of, 0, kind.label(), next)?;
+        self.note_here(page, kind)
+    }
+
+    /// Notes that `page` was programmed: it counts.
+    fn note_here(&mut self, page: PageNumber, kind: Kind) -> Result<(), FtlError<F::Error>> {
         self.statistics.programmed += 1;
         match self.note(kind, page)? {
             Some(before) => self.log.supersede(before),

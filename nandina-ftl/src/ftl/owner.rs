@@ -33,7 +33,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         }
         self.close_buffer_of(page);
         self.turn(MOVED);
-        self.program_here(0, kind).map_err(|error| self.fault_of(error))?;
+        self.program_moved(page, kind).map_err(|error| self.fault_of(error))?;
         self.statistics.moved += 1;
         Ok(())
     }

@@ -156,6 +156,35 @@ macro_rules! forward {
                 (**self).space()
             }
 
+            fn look_up(
+                &mut self,
+                extent: Extent,
+                found: &mut dyn FnMut(Piece),
+            ) -> Result<(), Refusal> {
+                (**self).look_up(extent, found)
+            }
+
+            fn update(
+                &mut self,
+                extent: Extent,
+                physical: u32,
+                superseded: &mut dyn FnMut(Run),
+            ) -> Result<(), Refusal> {
+                (**self).update(extent, physical, superseded)
+            }
+
+            fn remove(
+                &mut self,
+                extent: Extent,
+                superseded: &mut dyn FnMut(Run),
+            ) -> Result<(), Refusal> {
+                (**self).remove(extent, superseded)
+            }
+
+            fn admits(&self, extent: Extent) -> Result<(), Refusal> {
+                (**self).admits(extent)
+            }
+
             fn walk(&self, visit: &mut dyn FnMut(Run)) {
                 (**self).walk(visit);
             }

@@ -37,14 +37,27 @@ impl<'m> Page<'m> {
         let physical = word(self.table, unit as usize);
         Piece { logical: unit, length: 1, physical: (physical != HOLE).then_some(physical) }
     }
+
+    /// Sets the word of `unit`, and returns what it said.
+    fn set(&mut self, unit: u32, new: u32) -> Piece {
+        let old = self.piece(unit);
+        self.mapped += u32::from(new != HOLE);
+        self.mapped -= u32::from(old.physical.is_some());
+        set_word(self.table, unit as usize, new);
+        old
+    }
 }
 
 impl Scheme for Page<'_> {
     fn find(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) {
+        self.probes += u64::from(extent.length);
+        if extent.length == 1 {
+            // Most are, of a host that writes at random, and all that collection moves.
+            return found(self.piece(extent.start));
+        }
         Joined::pieces(found, |pieces| {
             (extent.start..extent.end()).for_each(|unit| pieces.push(self.piece(unit)));
         });
-        self.probes += u64::from(extent.length);
     }
 
     fn room(&self, _extent: Extent, _adds: bool) -> Result<(), Refusal> {
@@ -52,17 +65,17 @@ impl Scheme for Page<'_> {
     }
 
     fn replace(&mut self, extent: Extent, physical: Option<u32>, superseded: &mut dyn FnMut(Run)) {
+        self.probes += u64::from(extent.length);
+        if extent.length == 1 {
+            let old = self.set(extent.start, physical.unwrap_or(HOLE));
+            return old.run().into_iter().for_each(superseded);
+        }
         Joined::runs(superseded, |pieces| {
             for unit in extent.start..extent.end() {
-                let old = self.piece(unit);
                 let new = physical.map_or(HOLE, |physical| physical + (unit - extent.start));
-                self.mapped += u32::from(new != HOLE);
-                self.mapped -= u32::from(old.physical.is_some());
-                set_word(self.table, unit as usize, new);
-                pieces.push(old);
+                pieces.push(self.set(unit, new));
             }
         });
-        self.probes += u64::from(extent.length);
     }
 }
 

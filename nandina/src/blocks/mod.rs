@@ -289,15 +289,16 @@ impl<'b> Blocks<'b> {
     /// Whether the block is free: good, not kept, and without a valid page.
     ///
     /// So the active block may be, but not one that is open beside it.
+    #[inline]
     pub fn is_empty(&self, block: BlockNumber) -> bool {
         // This is the shortest way to the most frequent result.
-        if self.has_valid(block) || self.beside.is(block) {
-            return false;
-        }
-        let is_taken = self.has(block, Mark::Bad)
-            || self.has(block, Mark::Reserved)
-            || self.has(block, Mark::Held);
-        !is_taken
+        !self.has_valid(block) && !self.beside.is(block) && !self.is_kept(block)
+    }
+
+    /// Whether a mark keeps the block from being free.
+    #[inline(never)]
+    fn is_kept(&self, block: BlockNumber) -> bool {
+        self.has(block, Mark::Bad) || self.has(block, Mark::Reserved) || self.has(block, Mark::Held)
     }
 
     const fn pages_per_block(&self) -> u32 {
@@ -469,6 +470,7 @@ impl<'b> Blocks<'b> {
     }
 
     /// Whether the block has a valid page.
+    #[inline]
     fn has_valid(&self, block: BlockNumber) -> bool {
         if self.is_ordered() && !self.searches() {
             return self.valid_count(block) > 0;
@@ -477,6 +479,7 @@ impl<'b> Blocks<'b> {
     }
 
     /// The same where blocks are not in order. Stops at the first valid page.
+    #[inline(never)]
     fn finds_valid(&self, block: BlockNumber) -> bool {
         if self.searches() {
             return self.counted_in(block) > 0;

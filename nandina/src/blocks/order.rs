@@ -166,7 +166,7 @@ impl Blocks<'_> {
 
     fn play_all(&mut self, block: BlockNumber) {
         for choice in CHOICES {
-            self.play_up(choice, block, false);
+            self.play_up(choice, block);
         }
     }
 
@@ -184,11 +184,13 @@ impl Blocks<'_> {
     /// has any, and `had_valid` says whether it had before. `valid` is what the page became.
     pub(super) fn reorder_page(&mut self, block: BlockNumber, had_valid: bool, valid: bool) {
         if self.is_ordered() && !self.is_apart(block) && had_valid == self.has_valid(block) {
-            // The block that is emptied wins every match before and after.
-            if valid
-                || self.order_word(Choice::Collect as usize * leaves(self.count()) + 1) != block.0
+            if valid {
+                self.play_up(Choice::Collect, block);
+            } else if self.order_word(Choice::Collect as usize * leaves(self.count()) + 1)
+                != block.0
             {
-                self.play_up(Choice::Collect, block, !valid);
+                // The block that is emptied wins every match before and after.
+                self.climb(block);
             }
         } else {
             self.reorder(block);
@@ -197,9 +199,8 @@ impl Blocks<'_> {
 
     /// Plays the matches of `block` for one choice again, as far up as need be.
     ///
-    /// The winner so far and its rank go up with it, so that a match ranks one block only. If the
-    /// rank of the block can only have become better (`gains`), matches that it won are not played.
-    fn play_up(&mut self, choice: Choice, block: BlockNumber, gains: bool) {
+    /// The winner so far and its rank go up with it, so that a match ranks one block only.
+    fn play_up(&mut self, choice: Choice, block: BlockNumber) {
         let leaves = leaves(self.count());
         let first = choice as usize * leaves;
         // Where the tree begins does not change in between.
@@ -215,9 +216,6 @@ impl Blocks<'_> {
             }
             let is_leaf = node >= leaves;
             node /= 2;
-            if gains && before == block.0 {
-                continue;
-            }
             let other = match is_leaf {
                 true => self.winner(choice, sibling),
                 false => u32_at(self.table, tree + WORD_BYTES * sibling),
@@ -232,6 +230,28 @@ impl Blocks<'_> {
                 break;
             }
             self.set_order_word(first + node, winner);
+        }
+    }
+
+    /// The same for a block to collect whose rank can only have become better.
+    ///
+    /// It won no match less than before: one that it lost is played against the winner.
+    fn climb(&mut self, block: BlockNumber) {
+        let Some(rank) = self.entry(Choice::Collect, block) else { return };
+        let leaves = leaves(self.count());
+        let first = Choice::Collect as usize * leaves;
+        let tree = self.order_at() + WORD_BYTES * first;
+        let mut node = leaves + block.0 as usize;
+        while node > 1 {
+            node /= 2;
+            let before = u32_at(self.table, tree + WORD_BYTES * node);
+            if before == block.0 {
+                continue;
+            }
+            if before != NONE && self.candidate_rank(Choice::Collect, before) < rank {
+                break;
+            }
+            self.set_order_word(first + node, block.0);
         }
     }
 

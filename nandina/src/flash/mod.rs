@@ -146,6 +146,23 @@ pub trait Flash {
     /// bytes of the spare area. Cost: one page program.
     fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), Self::Error>;
 
+    /// Programs `page` with the main data of the page `of`.
+    ///
+    /// `main` is what a read of `of` returned, whose block was not erased since. So a driver need
+    /// not look at it, and one that has these bytes in the chip need not transfer them: what it
+    /// programs has to be the same. The rest is as in [`program`](Self::program), which is the
+    /// default.
+    fn program_copy(
+        &mut self,
+        of: PageNumber,
+        page: PageNumber,
+        main: &[u8],
+        spare: &[u8],
+    ) -> Result<(), Self::Error> {
+        let _ = of;
+        self.program(page, main, spare)
+    }
+
     /// Erases `block`. Cost: one block erase.
     fn erase(&mut self, block: BlockNumber) -> Result<(), Self::Error>;
 
@@ -303,6 +320,16 @@ impl<F: Flash + ?Sized> Flash for &mut F {
 
     fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), Self::Error> {
         (**self).program(page, main, spare)
+    }
+
+    fn program_copy(
+        &mut self,
+        of: PageNumber,
+        page: PageNumber,
+        main: &[u8],
+        spare: &[u8],
+    ) -> Result<(), Self::Error> {
+        (**self).program_copy(of, page, main, spare)
     }
 
     fn erase(&mut self, block: BlockNumber) -> Result<(), Self::Error> {

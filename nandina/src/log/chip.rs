@@ -62,6 +62,18 @@ impl<F: Flash> Chip<F> {
         self.flash.program(page, main, spare)
     }
 
+    /// Programs a page with the main data of another one, which was read.
+    pub fn program_copy(
+        &mut self,
+        of: PageNumber,
+        page: PageNumber,
+        main: &[u8],
+        spare: &[u8],
+    ) -> Result<(), F::Error> {
+        self.operations += 1;
+        self.flash.program_copy(of, page, main, spare)
+    }
+
     /// Programs part of a page again, from `offset` on.
     pub fn overwrite(
         &mut self,

@@ -27,6 +27,7 @@ mod device;
 mod dimensions;
 mod frames;
 mod label;
+mod moved;
 mod open;
 mod outside;
 mod parked;
@@ -292,11 +293,10 @@ impl<'b, F: Flash> Log<'b, F> {
 
     /// Pages that can be programmed before anything is collected.
     pub fn room(&self) -> u32 {
-        let remaining =
-            self.active_block().map_or(0, |_| self.block_pages() - self.open.active().1);
-        remaining
-            + self.parked_room()
-            + self.blocks.free_blocks(self.active_block()) * self.block_pages()
+        let (active, block_pages) = (self.active_block(), self.block_pages());
+        let remaining = active.map_or(0, |_| block_pages - self.open.active().1);
+        let parked = self.open.parked().map_or(0, |(_, place)| block_pages - place);
+        remaining + parked + self.blocks.free_blocks(active) * block_pages
     }
 
     /// Whether `page` is erased, and not programmed since.

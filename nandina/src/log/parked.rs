@@ -12,11 +12,6 @@ use super::Log;
 use crate::flash::{BlockNumber, Flash};
 
 impl<F: Flash> Log<'_, F> {
-    /// Pages that are left in the parked block.
-    pub(super) fn parked_room(&self) -> u32 {
-        self.open.parked().map_or(0, |(_, place)| self.block_pages() - place)
-    }
-
     /// Closes the parked block.
     ///
     /// What is left of it is not written before its next erase.

@@ -139,12 +139,12 @@ impl Batch {
 
     /// The page with the changes, as long as it is needed.
     pub const fn page(&self) -> Option<PageNumber> {
-        self.page
+        if IS_BUILT { self.page } else { None }
     }
 
     /// The page with the changes, if some of them may not be made yet.
     pub const fn open(&self) -> Option<PageNumber> {
-        if self.is_made { None } else { self.page }
+        if self.is_made { None } else { self.page() }
     }
 
     /// All changes are made.
@@ -174,7 +174,7 @@ impl Batch {
 
     /// A page was written. Returns the page with the changes if it is no longer needed.
     pub fn note_written(&mut self) -> Option<PageNumber> {
-        if self.is_made { core::mem::replace(self, Self::NONE).page } else { None }
+        if IS_BUILT && self.is_made { core::mem::replace(self, Self::NONE).page } else { None }
     }
 }
 
