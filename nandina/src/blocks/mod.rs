@@ -289,14 +289,14 @@ impl<'b> Blocks<'b> {
     /// Whether the block is free: good, not kept, and without a valid page.
     ///
     /// So the active block may be, but not one that is open beside it.
-    #[inline]
+    #[cfg_attr(feature = "large-devices", inline)]
     pub fn is_empty(&self, block: BlockNumber) -> bool {
         // This is the shortest way to the most frequent result.
         !self.has_valid(block) && !self.beside.is(block) && !self.is_kept(block)
     }
 
     /// Whether a mark keeps the block from being free.
-    #[inline(never)]
+    #[cfg_attr(feature = "large-devices", inline(never))]
     fn is_kept(&self, block: BlockNumber) -> bool {
         self.has(block, Mark::Bad) || self.has(block, Mark::Reserved) || self.has(block, Mark::Held)
     }
@@ -470,7 +470,7 @@ impl<'b> Blocks<'b> {
     }
 
     /// Whether the block has a valid page.
-    #[inline]
+    #[cfg_attr(feature = "large-devices", inline)]
     fn has_valid(&self, block: BlockNumber) -> bool {
         if self.is_ordered() && !self.searches() {
             return self.valid_count(block) > 0;
@@ -479,7 +479,7 @@ impl<'b> Blocks<'b> {
     }
 
     /// The same where blocks are not in order. Stops at the first valid page.
-    #[inline(never)]
+    #[cfg_attr(feature = "large-devices", inline(never))]
     fn finds_valid(&self, block: BlockNumber) -> bool {
         if self.searches() {
             return self.counted_in(block) > 0;

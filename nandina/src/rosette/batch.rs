@@ -113,6 +113,11 @@ pub(super) const fn stores_batch(header: &PageHeader) -> bool {
     header.height == 0 && header.records < SESSION_END
 }
 
+/// Whether the newest page says that changes of a batch may be missing.
+pub(super) fn is_half_made(newest: &PageHeader) -> bool {
+    mark_in(newest).is_some() && !stores_batch(newest)
+}
+
 /// The batch that is being made, or was made last.
 pub(super) struct Batch {
     /// The page that stores its changes, until a page of no batch was written after it.
@@ -134,7 +139,9 @@ impl Batch {
 
     /// Forgets the batch, and what a checkpoint names.
     pub const fn forget(&mut self) {
-        *self = Self::NONE;
+        if IS_BUILT {
+            *self = Self::NONE;
+        }
     }
 
     /// The page with the changes, as long as it is needed.

@@ -109,6 +109,11 @@ impl<'b, F: Flash> Leaves<'b, F> {
         u32::from(self.torn.session().is_some()) + u32::from(self.batch.page().is_some())
     }
 
+    /// Whether `page` is valid and holds no leaf.
+    pub(super) fn is_beside(&self, page: PageNumber) -> bool {
+        self.torn.session() == Some(page) || self.batch.page() == Some(page)
+    }
+
     pub(super) fn block_of(&self, page: PageNumber) -> BlockNumber {
         self.log.geometry().block_of(page)
     }

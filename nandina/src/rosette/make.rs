@@ -6,7 +6,7 @@
 //! `batches.rs` says when a mount makes a batch again. Here it also finds the one that a cut has
 //! left half made.
 
-use super::batch::{BatchForm, IS_BUILT, mark_in, stores_batch, value_in};
+use super::batch::{BatchForm, IS_BUILT, is_half_made, mark_in, stores_batch, value_in};
 use super::leaves::{Leaves, damage_of};
 use super::order::Walk;
 use super::separator::Separator;
@@ -303,17 +303,14 @@ impl<F: Flash> Leaves<'_, F> {
         newest: &PageHeader,
         checkpoint: Option<&Checkpoint>,
     ) -> Result<(), Fault<F::Error>> {
-        let stored = self.batch.take_stored();
         if !IS_BUILT {
-            // Whether some changes are missing is not known without the search for the others.
-            let is_marked = mark_in(newest).is_some() && !stores_batch(newest);
-            let (page, reason) = (self.torn.newest().0, Damage::OtherVersion);
-            return if is_marked { Err(Fault::Corrupt { page, reason }) } else { Ok(()) };
+            return Ok(());
         }
+        let stored = self.batch.take_stored();
         // If no page came after the checkpoint, the batch that it names is open.
         let is_last = checkpoint.is_some_and(|found| found.last_sequence() == newest.sequence);
         let mark = mark_in(newest).filter(|_| !is_last);
-        if !is_last && (mark.is_none() || stores_batch(newest)) {
+        if !is_last && !is_half_made(newest) {
             return Ok(());
         }
         let mut walk = Walk::START;

@@ -20,6 +20,7 @@
 //! With a checkpoint all of this is done only with the pages after it (`checkpoint.rs`), and not
 //! even all of these are read (`replay.rs`).
 
+use super::batch::{IS_BUILT, is_half_made};
 use super::directory::Painted;
 use super::leaves::{Leaves, damage_of};
 use super::order::Walk;
@@ -151,6 +152,10 @@ impl<F: Flash> Leaves<'_, F> {
         let checkpoint = checkpoint.filter(|_| self.has_checkpoints());
         self.torn.note_newest(page, newest.sequence);
         self.batch.forget();
+        if !IS_BUILT && is_half_made(&newest) {
+            // Whether some changes are missing takes a search for them.
+            return Err(OpenError::Corrupt { page, reason: Damage::OtherVersion });
+        }
         let found = Found { checkpoint, ..Found::of(&newest) };
         let followed = checkpoint.filter(|_| trails);
         let replayed = followed.map(|checkpoint| self.replay(checkpoint, &found));
@@ -158,8 +163,11 @@ impl<F: Flash> Leaves<'_, F> {
             Some(leaf) => Ok(leaf),
             None => self.paint(found)?,
         };
+        if painted.is_ok() {
+            self.find_batch(&newest, checkpoint)?;
+        }
         let leaf = match painted {
-            Ok(leaf) if self.take_newest(leaf, &newest, checkpoint)? => leaf,
+            Ok(leaf) if self.take_newest(leaf)? => leaf,
             // The state before the newest leaf never had this many leaves: pages of it are erased,
             // and older pages took their place. So the newest leaf is whole.
             _ => {
@@ -319,13 +327,7 @@ impl<F: Flash> Leaves<'_, F> {
     /// whole, the blocks that this state needs are held until the leaf was written again.
     ///
     /// Returns `false` if the directory has no room for that.
-    fn take_newest(
-        &mut self,
-        leaf: Option<NewestLeaf>,
-        newest: &PageHeader,
-        checkpoint: Option<&Checkpoint>,
-    ) -> Result<bool, OpenError<F::Error>> {
-        self.find_batch(newest, checkpoint)?;
+    fn take_newest(&mut self, leaf: Option<NewestLeaf>) -> Result<bool, OpenError<F::Error>> {
         let Some((page, _)) = leaf else { return Ok(true) };
         if self.directory.is_whole() {
             self.count_valid();
@@ -521,7 +523,10 @@ impl<F: Flash> Leaves<'_, F> {
                 self.log.blocks.set_valid(page, true);
             }
         }
-        for page in self.torn.session().into_iter().chain(self.batch.page()) {
+        if let Some(session) = self.torn.session() {
+            self.log.blocks.set_valid(session, true);
+        }
+        if let Some(page) = self.batch.page() {
             self.log.blocks.set_valid(page, true);
         }
     }

@@ -25,6 +25,8 @@ impl<F: Flash> Leaves<'_, F> {
     }
 
     /// Pages that settling leaves free. It may use the room for checkpoints.
+    // Large, and called in several places.
+    #[inline(never)]
     pub(super) fn kept_to_settle(&self) -> u32 {
         self.budget().room_pages() + self.kept_beside()
     }
@@ -46,7 +48,7 @@ impl<F: Flash> Leaves<'_, F> {
             return Ok(());
         }
         // After a batch, a page without its mark ends the need for the one that stores it.
-        if [self.torn.session(), self.batch.page()].contains(&Some(page)) {
+        if self.is_beside(page) {
             return self.write_session();
         }
         let Some(rank) = self.rank_of(page)? else {
@@ -113,7 +115,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for Leaves<'b, F> {
     }
 
     fn is_needed(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
-        if [self.torn.session(), self.batch.page()].contains(&Some(page)) {
+        if self.is_beside(page) {
             return Ok(true);
         }
         match self.rank_of(page) {
