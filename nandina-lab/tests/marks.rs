@@ -155,11 +155,9 @@ fn open_beside_bad_blocks() {
         let mut index = Index::<_, Vm>::format(&mut chip, &options, &mut ram).unwrap();
         fill(&mut index, 30, 1);
         assert!(index.checkpoint().unwrap());
-        drop(index);
         chip.set_faults(Faults { program_failures: 9, ..Faults::NONE });
         let mut index = Index::<_, Vm>::open(&mut chip, &options, &mut ram).unwrap();
         fill(&mut index, 5, 1);
-        drop(index);
         chip.set_faults(Faults::NONE);
         let mut index = Index::<_, Vm>::open(&mut chip, &options, &mut ram).unwrap();
         assert_eq!(index.get(&key::from_u32(7)).unwrap(), Some(&[1; 60][..]));
@@ -180,7 +178,6 @@ fn open_cut_batches() {
         let mut chip = whole.clone();
         let mut index = Index::<_, Rosette>::open(&mut chip, &options, &mut ram).unwrap();
         index.write_batch(&batch).unwrap();
-        drop(index);
         chip.cut_at_change(change, Cut::After);
         if let Ok(mut index) = Index::<_, Rosette>::open(&mut chip, &options, &mut ram) {
             let again = keys.each_ref().map(|key| Change::Put { key, value: &[3; 60] });
