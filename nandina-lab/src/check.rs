@@ -118,7 +118,7 @@ impl Job for Own {
 
 /// Compares the index's own figures with those of the independent walk.
 ///
-/// Changes in so many pages of a journal `behind` the newest root are in no tree on the chip. Pages
+/// Changes in so many pages `behind` the newest root are in no tree on the chip. Pages
 /// of the nodes that they touch are not valid any more, nor are those that a mount wrote anew.
 fn compare(own: &Answer, tree: Option<&TreeFacts>, behind: u32, violations: &mut Vec<String>) {
     match &own.scanned {

@@ -3,8 +3,8 @@
 
 use nandina::flash::{BlockNumber, Flash, PageNumber, Profile, profile::MLC, profile::SD};
 use nandina::node::{HEADER_BYTES, PageLayout};
-use nandina::store::Visitor;
-use nandina::{Index, Options, Statistics, System, ram_needed};
+use nandina::store::{Rosette, Visitor};
+use nandina::{Change, Index, Options, Statistics, System, ram_needed};
 use nandina_lab::check::check;
 use nandina_lab::inspect::{Inspection, State, inspect};
 use nandina_lab::systems::{SYSTEMS, key_of, visit};
@@ -433,4 +433,37 @@ fn an_index_with_unusual_settings_is_inspected_without_them() {
         assert_eq!(check.violations, [] as [String; 0], "{system} {options:?}");
         assert_eq!(check.records, Some(records), "{system} {options:?}");
     }
+}
+
+#[test]
+fn a_batch_that_is_half_made_is_seen_as_a_mount_will_make_it() {
+    let mut ram = vec![0; ram_needed::<Rosette>(&SMALL.geometry, &OPTIONS)];
+    let mut batches = 0;
+    for change in 0..8 {
+        let mut chip = Chip::new(SMALL);
+        fill("rosette", &mut chip, 0..300).unwrap();
+        let mut index = Index::<_, Rosette>::open(&mut chip, &OPTIONS, &mut ram).unwrap();
+        index.insert(&[0; 4], &[7; 12]).unwrap();
+        let records = index.len();
+        drop(index);
+        let keys = [0x100, 0x900, 0x1100, 0x1900].map(nandina::key::from_u32);
+        let batch = keys.each_ref().map(|key| Change::Put { key, value: &[9; 12] });
+        // A mount without a cut before it writes its first page, and then the batch.
+        chip.cut_at_change(change, Cut::After);
+        let mut index = Index::<_, Rosette>::open(&mut chip, &OPTIONS, &mut ram);
+        let written = index.as_mut().map(|index| index.write_batch(&batch));
+        let was_cut = !matches!(written, Ok(Ok(())));
+        drop(index);
+        chip.restore_power();
+        let found = look(&chip);
+        assert!(found.decodable.iter().all(|level| level.level == 1), "{:?}", found.decodable);
+        let check = check(&chip).unwrap();
+        assert_eq!(check.violations, [] as [String; 0], "change {change}");
+        let mut index = Index::<_, Rosette>::open(&mut chip, &OPTIONS, &mut ram).unwrap();
+        let there = keys.each_ref().map(|key| index.get(key).unwrap() == Some(&[9; 12]));
+        assert!(there == [true; 4] || there == [false; 4], "change {change}: {there:?}");
+        assert_eq!(check.records, Some(index.len()), "{records} before");
+        batches += u32::from(was_cut && there[0]);
+    }
+    assert!(batches > 2, "{batches} batches were made again");
 }

@@ -125,11 +125,16 @@ impl Pages {
         of_trees.max_by_key(|header| header.sequence)
     }
 
-    /// Pages of the journal that are newer than the page `root`.
+    /// Pages with changes that a mount makes after the page `root`: those of a journal.
+    ///
+    /// Or the page that stores a batch of leaves, if a cut has left that half made.
     pub fn journal_behind(&self, root: PageNumber) -> u32 {
         let Some(Ok(root)) = self.found.get(root.0 as usize) else { return 0 };
-        let packed = reader_of(root.medium.system).and_then(|reader| reader.packed);
-        let Some(packed) = packed else { return 0 };
+        let Some(reader) = reader_of(root.medium.system) else { return 0 };
+        let Some(packed) = reader.packed else {
+            let newest = self.newest().filter(|_| reader.system.has_directory());
+            return u32::from(newest.is_some_and(|newest| is_half_made(&newest)));
+        };
         let counts = |header: &Header| {
             (packed.is_journal)(header)
                 && header.identity == root.identity
@@ -154,4 +159,12 @@ impl Pages {
         roots.sort_unstable_by(|one, other| other.cmp(one));
         roots.into_iter().map(|(_, page)| page).collect()
     }
+}
+
+/// Whether the newest page of an index of leaves belongs to a batch, and does not store it.
+///
+/// Other pages of such an index have level 1 (docs/FORMAT.md).
+fn is_half_made(newest: &Header) -> bool {
+    let stores_batch = newest.height == 0 && !newest.begins_session() && !newest.ends_session();
+    newest.lowest > 1 && !stores_batch
 }
