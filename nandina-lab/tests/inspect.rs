@@ -445,7 +445,6 @@ fn a_batch_that_is_half_made_is_seen_as_a_mount_will_make_it() {
         let mut index = Index::<_, Rosette>::open(&mut chip, &OPTIONS, &mut ram).unwrap();
         index.insert(&[0; 4], &[7; 12]).unwrap();
         let records = index.len();
-        drop(index);
         let keys = [0x100, 0x900, 0x1100, 0x1900].map(nandina::key::from_u32);
         let batch = keys.each_ref().map(|key| Change::Put { key, value: &[9; 12] });
         // A mount without a cut before it writes its first page, and then the batch.
