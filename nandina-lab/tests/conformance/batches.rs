@@ -316,12 +316,21 @@ fn refuses<S: MakesBatches>(profile: &Profile, options: &Options) {
     assert!(model.len() > 500, "{} records", model.len());
     // A full index still replaces and removes, in batches as well.
     let there: Vec<u32> = (0..10_007).filter(|&at| model.contains_key(&key(at)[..])).collect();
-    for (turn, numbers) in there.chunks(4).enumerate() {
-        let version = (turn % 3 > 0).then_some(2);
-        let batch: Vec<_> = numbers.iter().map(|&number| (number, version)).collect();
-        write(&mut index, &batch).unwrap();
-        apply(&mut model, &batch);
-    }
+    // Far from each other, so that each is in another leaf; and then the same one by one.
+    let rows = there.len().div_ceil(4);
+    let programs = [4, 1].map(|size| {
+        let before = index.flash().counters().programs;
+        for row in 0..rows {
+            let version = (row % 3 > 0).then_some(2 + size as u32);
+            let numbers = there.iter().skip(row).step_by(rows);
+            let batch: Vec<_> = numbers.map(|&number| (number, version)).collect();
+            batch.chunks(size).for_each(|batch| write(&mut index, batch).unwrap());
+            apply(&mut model, &batch);
+        }
+        (index.flash().counters().programs - before) / rows as u64
+    });
+    println!("{programs:?} programs on a full chip, for batches of 4 and for the same one by one");
+    assert!(programs[0] <= 2 * programs[1] + 2, "{programs:?}");
     compare(&mut index, &model).unwrap();
 }
 

@@ -51,14 +51,27 @@ impl<F: Flash> Leaves<'_, F> {
             return Ok(());
         }
         self.admit(changes)?;
-        // Each change may split a leaf. If there is not that much room, it is gained on the way.
-        match gc::gain_room(self, 2 * changes.len() as u32 + 1) {
-            Err(Fault::NoRoom { .. }) => gc::gain_room(self, 0)?,
-            gained => gained?,
-        }
+        self.gain_room_for(changes.len() as u32)?;
         self.store_changes(changes);
         let page = self.write_batch_page(changes.len() as u32)?;
         self.make(page)
+    }
+
+    /// Gains room for a batch ahead, if that is to be had.
+    ///
+    /// Each change may split a leaf. Where the leaves take that much room, it is gained on the way:
+    /// collection would move all of them to find it.
+    fn gain_room_for(&mut self, changes: u32) -> Result<(), Fault<F::Error>> {
+        // Collection needs a page buffer.
+        self.log.frames.release(STORED);
+        let pages = 2 * changes + 1;
+        if self.directory.len() as u32 + pages <= self.budget().limit_pages {
+            match gc::gain_room(self, pages) {
+                Err(Fault::NoRoom { .. }) => {}
+                gained => return gained,
+            }
+        }
+        gc::gain_room(self, 0)
     }
 
     /// Stores the changes in a page buffer.
@@ -104,6 +117,8 @@ impl<F: Flash> Leaves<'_, F> {
             self.log.frames.release(leaf.frame);
             return Ok(false);
         }
+        // A block that is opened for the leaf may need it.
+        self.log.frames.release(STORED);
         self.program_changed(&leaf)?;
         Ok(true)
     }
@@ -122,6 +137,7 @@ impl<F: Flash> Leaves<'_, F> {
             if self.has_room_for(splits) {
                 return Ok(());
             }
+            self.log.frames.release(STORED);
             if !self.merge_thin()? {
                 let leaves = self.directory.len() as u32;
                 return Err(self.log.no_room(self.limit_pages().min(leaves)));

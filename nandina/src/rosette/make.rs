@@ -107,9 +107,9 @@ impl<F: Flash> Leaves<'_, F> {
         loop {
             self.keep_checkpoint()?;
             match gc::gain_room(self, 0) {
-                // The page that stores the changes keeps a block from being collected. What the
-                // changes supersede is garbage soon.
-                Err(Fault::NoRoom { .. }) if self.log.room() > self.log.block_pages() => {}
+                // The page that stores the changes keeps a block from being collected; or blocks
+                // have failed. What is made already must not wait for the rest.
+                Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if self.log.room() > 0 => {}
                 gained => gained?,
             }
             let stored = self.load_batch(page)?;
