@@ -5,7 +5,8 @@
 
 use nandina::store::Description;
 use nandina::{
-    GcPolicy, Index, OpenError, Options, RelocationMode, System, WriteError, plan, ram_needed,
+    Eviction, GcPolicy, Index, OpenError, Options, RelocationMode, System, WriteError, plan,
+    ram_needed,
 };
 use nandina_sim::{Chip, TINY};
 use rand::{Rng, SeedableRng};
@@ -133,6 +134,36 @@ impl Check for TakenIsApplied {
 #[test]
 fn what_the_write_buffer_took_is_applied_and_replacing_is_not_refused() {
     for_one_system_in(5, &TakenIsApplied);
+}
+
+/// The same where the full write buffer writes one leaf, and not all.
+///
+/// An upsert that was not buffered was made while others were pending, and took the tree's last
+/// level from them.
+struct EvictedIsApplied;
+
+impl Check for EvictedIsApplied {
+    fn concerns(&self, system: &Description) -> bool {
+        system.has_evictions()
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        for (eviction, removals) in
+            [(Eviction::Ibsf, 20), (Eviction::Ibsf, 40), (Eviction::Mb, 20), (Eviction::Mb, 40)]
+        {
+            let mut case = case::<S>((256, 4, 40), (4, 30));
+            case.options.eviction = eviction;
+            case.options.write_buffer_changes = Some(4);
+            let work = Work { turns: 600, keys: 4_000, descends: false, removals };
+            TakenIsApplied::lives::<S>(&case, &work, 0..8)?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn what_an_eviction_leaves_in_the_write_buffer_is_applied() {
+    for_every_system(&EvictedIsApplied);
 }
 
 /// The same where merges leave fewer inner nodes than there were when a change was buffered.

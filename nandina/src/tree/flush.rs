@@ -45,6 +45,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 applied => applied?,
             }
             if value.is_some() && !self.may_wait(key) {
+                self.keep_promises()?;
                 return Ok(false);
             }
         }
@@ -62,6 +63,20 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             }
         }
         Ok(true)
+    }
+
+    /// Applies what an eviction left pending, before an upsert that is not buffered.
+    ///
+    /// That upsert would take the room that was promised to them.
+    fn keep_promises(&mut self) -> Result<(), Fault<F::Error>> {
+        #[cfg(feature = "paper-modes")]
+        if self.batch.eviction() != Eviction::All {
+            return match self.apply_waiting() {
+                Err(error) if is_refusal(&error) && !self.state.is_in_doubt() => Ok(()),
+                applied => applied,
+            };
+        }
+        Ok(())
     }
 
     /// Makes a place for a change: all are applied, or those of one leaf.
