@@ -55,6 +55,10 @@ pub struct Settings {
     /// or a thirty-second of the largest commit, and all at once if these are fewer than 16 steps]
     #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..))]
     commit_step: Option<u32>,
+    /// Whether the values of tnc stay in the journal, where they were first written, and its tree
+    /// has pointers [default: values of an eighth of a page and more]
+    #[arg(long, value_name = "BOOL")]
+    journal_values: Option<bool>,
     /// Leaves that the directory of rosette has RAM for, whatever the keys [default: as many as the chip allows]
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..))]
     leaves: Option<u32>,
@@ -77,7 +81,7 @@ impl Settings {
             let what = "--eviction is for a write buffer: add --write-buffer PAGES or leave it out";
             return Err(LabError(what.into()));
         }
-        let given: [Given; 8] = [
+        let given: [Given; 9] = [
             ("--rebalance", self.rebalance, Description::has_rebalancing),
             ("--eviction", self.eviction != Eviction::All, Description::has_evictions),
             ("--victims", self.victims != GcPolicy::Fewest, Description::collects),
@@ -85,6 +89,7 @@ impl Settings {
             ("--fanout", self.fanout.is_some(), |system| system.has_arena()),
             ("--journal-pages", self.journal_pages.is_some(), |system| system.has_arena()),
             ("--commit-step", self.commit_step.is_some(), |system| system.has_arena()),
+            ("--journal-values", self.journal_values.is_some(), |system| system.has_arena()),
             ("--leaves", self.leaves.is_some(), |system| system.has_directory()),
         ];
         for (option, _, has) in given.into_iter().filter(|(_, is_given, _)| *is_given) {
@@ -111,6 +116,7 @@ impl Settings {
             fanout: self.fanout,
             journal_pages: self.journal_pages,
             commit_step: self.commit_step,
+            journal_values: self.journal_values,
             leaves: self.leaves,
             ..options
         })

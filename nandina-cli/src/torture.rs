@@ -78,10 +78,13 @@ pub struct Arguments {
     /// takes two blocks
     #[arg(long)]
     narrow: bool,
+    /// Keep the values of tnc in the journal, in the modes that cut at every operation
+    #[arg(long)]
+    journal_values: bool,
     /// Replay one case by the name that a failing run printed, and nothing else
     #[arg(long, value_name = "NAME", conflicts_with_all = [
         "mode", "systems", "over", "seed", "operations", "large", "lean", "checkpoints", "unstable", "buffered", "changed",
-        "formats", "errors", "narrow",
+        "formats", "errors", "narrow", "journal_values",
     ])]
     case: Option<String>,
     /// Print JSON
@@ -116,11 +119,21 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     if !swarm && arguments.operations.is_some() {
         return Err(LabError("--operations is for a swarm: add --mode swarm".into()));
     }
-    let Arguments { large, lean, unstable, buffered, changed, formats, errors, narrow, .. } =
-        *arguments;
-    if swarm && (large || lean || buffered || arguments.checkpoints.is_some()) {
-        let what = "--large, --lean, --buffered and --checkpoints are for cuts, and a swarm chooses itself: leave \
-                    them out";
+    let &Arguments {
+        large,
+        lean,
+        unstable,
+        buffered,
+        changed,
+        formats,
+        errors,
+        narrow,
+        journal_values,
+        ..
+    } = arguments;
+    if swarm && (large || lean || buffered || journal_values || arguments.checkpoints.is_some()) {
+        let what = "--large, --lean, --buffered, --journal-values and --checkpoints are for cuts, and a swarm chooses \
+                    itself: leave them out";
         return Err(LabError(what.into()));
     }
     let over = if arguments.over.is_empty() { &[NONE.to_string()][..] } else { &arguments.over };
@@ -156,7 +169,15 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
         run: CutRun {
             lean,
             checkpoints: arguments.checkpoints,
-            hardships: Hardships { unstable, buffered, changed, formats, errors, narrow },
+            hardships: Hardships {
+                unstable,
+                buffered,
+                changed,
+                formats,
+                errors,
+                narrow,
+                journal_values,
+            },
             ..match (large, narrow && !swarm) {
                 (true, _) => CutRun::LARGE,
                 (false, true) => CutRun::NARROW,

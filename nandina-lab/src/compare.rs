@@ -156,6 +156,10 @@ fn settings(options: &Options, idle_steps: bool) -> String {
         ),
         ("leaves of rosette", options.leaves.map(|leaves| leaves as usize)),
     ];
+    if let Some(in_journal) = options.journal_values {
+        let place = if in_journal { "the journal" } else { "its nodes" };
+        settings.push(format!("the values of tnc in {place}"));
+    }
     let given = |(what, most): (&str, Option<usize>)| most.map(|most| format!("{most} {what}"));
     settings.extend(of_systems.into_iter().filter_map(given));
     match victims {

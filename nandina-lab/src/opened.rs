@@ -99,6 +99,12 @@ fn suit<S: System>(
             options.fanout = u16::try_from(found).ok().filter(|&fanout| fanout >= 4);
             options.fanout.is_some()
         }
+        OpenError::Mismatch { setting: "values in the journal", found, .. }
+            if options.journal_values.is_none() =>
+        {
+            options.journal_values = Some(found == 1);
+            true
+        }
         OpenError::Corrupt { reason: Damage::ArenaTooSmall, .. }
         | OpenError::BadOption { reason: BadOption::ArenaTooSmall } => {
             let least = ram_needed::<S>(geometry, options);

@@ -47,6 +47,7 @@ pub const NAMES: &[&str] = &[
     "an erase silently left a page behind a newest leaf",
     "an erase silently left a page behind those of tnc",
     "an index is read unsettled",
+    "garbage collection of tnc moves values",
     "leaves are read unsettled",
     "no anchor can be written",
     "nodes are written ahead of their commit",

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use nandina::engine::Packed;
 use nandina::flash::PageNumber;
 use nandina::node::Node;
 
@@ -18,6 +19,10 @@ impl Walker<'_> {
         let chip_pages = self.pages.found.len() as u32;
         let area = &self.pages.bytes(root)?[..area_bytes];
         let places = (packed.places)(self.root.tag, area);
+        let medium = self.root.medium;
+        let sizes = (usize::from(medium.key_bytes), usize::from(medium.value_bytes));
+        let apart = (packed.apart)(area);
+        let numbers = (packed.numbers)(self.root.tag, area, sizes) as u32;
         let nodes = (packed.nodes)(self.root.tag, area);
         let node_bytes = (packed.node_bytes)(self.root.tag, area);
         if places == 0 || nodes == 0 {
@@ -45,7 +50,8 @@ impl Walker<'_> {
                 self.lose(page, level, "its page has no such node");
                 continue;
             };
-            let shape = self.shape(level);
+            // A pointer to a value is like one to a node.
+            let shape = self.shape(if apart { level.max(2) } else { level });
             let capacity = shape.capacity(node_bytes);
             let Some(node) = area.get(range).and_then(|bytes| Node::parse(bytes, shape)) else {
                 self.lose(page, level, "a node has more records than fit");
@@ -53,16 +59,47 @@ impl Walker<'_> {
             };
             self.valid.insert(page);
             levels[usize::from(height - level)].add(node.count(), capacity);
+            let places = (0..node.count()).rev().map(|slot| {
+                let pointer = node.pointer(slot);
+                let (to, place) = (pointer / numbers, pointer % numbers);
+                (if to == chip_pages { page } else { to }, place as usize)
+            });
             if level > 1 {
-                open.extend((0..node.count()).rev().map(|slot| {
-                    let pointer = node.pointer(slot);
-                    let (to, place) = (pointer / places as u32, pointer % places as u32);
-                    (if to == chip_pages { page } else { to }, place as usize, level - 1)
-                }));
+                open.extend(places.map(|(to, place)| (to, place, level - 1)));
+            } else if apart {
+                let keys = (0..node.count()).rev().map(|slot| node.key(slot).to_vec());
+                let values: Vec<_> = places.zip(keys).collect();
+                for ((to, place), key) in values {
+                    self.find_value(&packed, (to, place), &key, sizes)?;
+                }
             }
         }
         levels.iter_mut().for_each(LevelFacts::finish);
         self.facts.levels = levels;
+        Ok(())
+    }
+
+    /// Looks for the value of `key` where a leaf points to: at a place in a page of its own.
+    fn find_value(
+        &mut self,
+        packed: &Packed,
+        (page, place): (u32, usize),
+        key: &[u8],
+        sizes: (usize, usize),
+    ) -> Result<(), LabError> {
+        if let Some(reason) = self.fault(page, u8::MAX, page) {
+            self.lose(page, 0, reason);
+            return Ok(());
+        }
+        let header = self.pages.found[page as usize].as_ref().ok().copied();
+        let area_bytes = self.pages.layout.area_bytes();
+        let area = &self.pages.bytes(PageNumber(page))?[..area_bytes];
+        let start = header.and_then(|header| (packed.record_at)(&header, area, sizes, place));
+        if start.is_none_or(|start| area[start..start + sizes.0] != *key) {
+            self.lose(page, 0, "it lacks the value of a record");
+            return Ok(());
+        }
+        self.valid.insert(page);
         Ok(())
     }
 }

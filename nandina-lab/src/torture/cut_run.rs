@@ -64,6 +64,9 @@ const NARROW_BLOCKS: u32 = 4;
 /// Passes that write a record of each leaf in order, above a hybrid FTL.
 const IN_ORDER: u32 = 2;
 
+/// Children of a node where values are in the journal.
+const VALUES_FANOUT: u16 = 4;
+
 /// Records of a leaf of the smallest run, whose keys ascend.
 const LEAF_RECORDS: usize = 6;
 
@@ -116,8 +119,13 @@ impl CutRun {
     pub(super) fn options<S: System>(&self) -> Options {
         let checkpoints = self.checkpoints;
         let write_buffer = usize::from(self.hardships.buffered);
-        let mut options =
-            Options { checkpoints, write_buffer, ..Options::new(4, self.value_bytes) };
+        let Hardships { journal_values, .. } = self.hardships;
+        let options = Options::new(4, self.value_bytes).journal_values(journal_values);
+        let mut options = Options { checkpoints, write_buffer, ..options };
+        if journal_values {
+            // Pointers are small: so the tree has several levels.
+            options.fanout = Some(VALUES_FANOUT);
+        }
         if self.hardships.narrow {
             options.mapping_bytes = NARROW_MAPPING_BYTES;
             options.leaves = S::DESCRIPTION.has_directory().then_some(NARROW_LEAVES);

@@ -24,6 +24,10 @@ pub struct Hardships {
     /// which need checkpoints then, have a chip with small pages, most of whose blocks are bad: a
     /// checkpoint takes two blocks. Swarms over an FTL keep their chips.
     pub narrow: bool,
+    /// Runs keep values in the journal, if the system has one.
+    ///
+    /// Swarms choose that themselves.
+    pub journal_values: bool,
 }
 
 impl Hardships {
@@ -35,6 +39,7 @@ impl Hardships {
         formats: false,
         errors: false,
         narrow: false,
+        journal_values: false,
     };
 
     /// All of them.
@@ -45,6 +50,7 @@ impl Hardships {
         formats: true,
         errors: true,
         narrow: true,
+        journal_values: true,
     };
 
     /// Whether there is any.
@@ -54,7 +60,7 @@ impl Hardships {
 
     /// The names of those that are on, each after a blank, as in a case's name.
     pub(super) fn words(self) -> String {
-        let Self { unstable, buffered, changed, formats, errors, narrow } = self;
+        let Self { unstable, buffered, changed, formats, errors, narrow, journal_values } = self;
         [
             ("unstable", unstable),
             ("buffered", buffered),
@@ -62,6 +68,7 @@ impl Hardships {
             ("formats", formats),
             ("errors", errors),
             ("narrow", narrow),
+            ("journal-values", journal_values),
         ]
         .into_iter()
         .filter(|&(_, on)| on)
@@ -80,6 +87,7 @@ impl Hardships {
                 "formats" => all.formats = true,
                 "errors" => all.errors = true,
                 "narrow" => all.narrow = true,
+                "journal-values" => all.journal_values = true,
                 _ => return None,
             }
         }

@@ -51,6 +51,9 @@ const SMALL: u64 = 0x0073_6D61_6C6C_0003;
 /// Derives a seed for nodes in RAM and a journal.
 const NODES: u64 = 0x6E6F_6465_7300_0004;
 
+/// Derives a seed for where values are.
+const VALUES: u64 = 0x7661_6C75_6573_0005;
+
 /// Derives a seed for small pages.
 ///
 /// So the rest of an episode is as its seed named it before.
@@ -215,6 +218,8 @@ impl Settings {
                 nodes.random_bool(0.5).then(|| node_bytes * nodes.random_range(11..60));
             options.journal_pages = nodes.random_bool(0.5).then(|| nodes.random_range(1..40));
             options.commit_step = nodes.random_bool(0.5).then(|| nodes.random_range(1..4));
+            let mut values = ChaCha8Rng::seed_from_u64(seed ^ VALUES);
+            options.journal_values = Some(values.random_bool(0.5));
         }
         Self {
             chip,

@@ -73,6 +73,7 @@ pub(super) fn changed<S: System>(
         arena_bytes: options.arena_bytes,
         journal_pages: options.journal_pages,
         commit_step: options.commit_step,
+        journal_values: options.journal_values,
         verify: options.verify || random.random_range(0..4) == 0,
         ..Options::new(key_bytes, value_bytes)
     });
@@ -83,6 +84,10 @@ pub(super) fn changed<S: System>(
     match planned {
         Err(OpenError::BadOption { reason: BadOption::CheckpointTooLarge }) => {
             Options { mapping_bytes: options.mapping_bytes, ..changed }
+        }
+        // Changes that wait take room where their values stay in the journal.
+        Err(OpenError::ChipTooSmall { .. }) => {
+            Options { write_buffer: 0, write_buffer_changes: None, ..changed }
         }
         _ => changed,
     }

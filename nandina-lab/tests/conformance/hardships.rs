@@ -82,6 +82,39 @@ fn two_cuts_at_every_operation_with_unstable_pages_leave_what_was_seen() {
     }
 }
 
+/// Cuts of systems whose values can stay in their journal.
+#[test]
+fn cuts_at_every_operation_are_survived_where_values_stay_in_the_journal() {
+    let mut systems = 0;
+    for system in SYSTEMS.iter().filter(|system| system.has_arena()) {
+        systems += 1;
+        let all = Hardships { unstable: true, journal_values: true, ..Hardships::NONE };
+        let hardships = [
+            all,
+            Hardships { buffered: true, changed: true, ..all },
+            Hardships { errors: true, ..all },
+            Hardships { formats: true, ..all },
+        ];
+        for (mode, hardships) in hardships
+            .map(|hardships| (Mode::Linear, hardships))
+            .into_iter()
+            .chain([(Mode::Exhaustive, all)])
+        {
+            let (shares, least) = match mode {
+                Mode::Exhaustive => (Shares::one_in(307, 17), 100_000),
+                _ => (Shares::one_in(7, 1), 900),
+            };
+            let run = CutRun { hardships, ..CutRun::SMALL };
+            let what = Torture { mode, seed: seed(), run, operations: 0 };
+            let report = torture_shares(system.key, what, shares, &|_| {}).unwrap();
+            assert_eq!(report.violations, [], "{}", system.key);
+            let runs = report.runs;
+            assert!(runs >= shares.least(least), "{}, {hardships:?}: {runs} runs", system.key);
+        }
+    }
+    assert!(systems > 0);
+}
+
 #[test]
 fn swarms_with_every_hardship_lose_nothing() {
     let run = CutRun { hardships: Hardships::ALL, ..CutRun::SMALL };

@@ -43,10 +43,10 @@ impl Check for Settings {
         if !matches!(open(&mut chip, &bad, &mut large_ram), Err(OpenError::BadOption { .. })) {
             return Err("one page buffer was accepted".into());
         }
-        let large = Options { value_bytes: 400, ..case.options };
+        let large = Options { value_bytes: 600, ..case.options };
         let result = format(&mut chip, &large, &mut large_ram);
-        if !matches!(result, Err(OpenError::RecordTooLarge { record_bytes: 404, .. })) {
-            return Err(format!("records of 404 bytes in pages of 512 gave {result:?}"));
+        if !matches!(result, Err(OpenError::RecordTooLarge { record_bytes: 604, .. })) {
+            return Err(format!("records of 604 bytes in pages of 512 gave {result:?}"));
         }
         // None of these refusals has touched the medium.
         expect(open(&mut chip, &case.options, &mut ram), Ok(0))

@@ -223,10 +223,18 @@ pub struct Nodes {
 /// The level of a node, and its range in the node area of a page.
 pub type NodeRange = (u8, Range<usize>);
 
+/// Bytes of a key and of a value.
+pub type RecordSizes = (usize, usize);
+
+/// A function that looks for a record in a page with this header and this area.
+///
+/// The number is that of a change in the page. Returns where its key begins.
+pub type RecordAt = fn(&PageHeader, &[u8], RecordSizes, usize) -> Option<usize>;
+
 /// How nodes of any level are packed into pages, and which pages hold changes.
 ///
-/// The tag of a page of nodes is not 0. Where a page has N places for nodes, a pointer is N times
-/// the page and the place of the node in it. The number of pages of the chip, as a page, is the
+/// The tag of a page of nodes is not 0. Where a page has N numbers, a pointer is N times the page
+/// and the place of the node in it. The number of pages of the chip, as a page, is the
 /// page in which the pointer is. The functions are given the tag and the node area of a page.
 #[derive(Clone, Copy)]
 pub struct Packed {
@@ -240,4 +248,12 @@ pub struct Packed {
     pub node_at: fn(u8, &[u8], usize) -> Option<NodeRange>,
     /// Whether a page with this header holds changes of the journal.
     pub is_journal: fn(&PageHeader) -> bool,
+    /// Whether values are stored apart from the nodes, as a page of nodes says.
+    pub apart: fn(&[u8]) -> bool,
+    /// How many numbers pointers have for what is in a page.
+    ///
+    /// That is its nodes and, where values are stored apart from these, its values.
+    pub numbers: fn(u8, &[u8], RecordSizes) -> usize,
+    /// Where a record is whose value is stored apart from the nodes.
+    pub record_at: RecordAt,
 }

@@ -19,7 +19,9 @@ pub use batch::{Batches, Change};
 pub(crate) use chip::CHIP_PAGES_MAX;
 pub use chip::{bounded, unusable};
 pub(crate) use cursor::Cursor;
-pub use description::{Description, LeafRange, NodeArea, NodeRange, Nodes, Packed};
+pub use description::{
+    Description, LeafRange, NodeArea, NodeRange, Nodes, Packed, RecordAt, RecordSizes,
+};
 pub(crate) use options::{CHECKPOINTS_MAX, PAGE_BUFFERS_MAX, checkpoints_refused, path_options};
 pub use options::{Eviction, Folds, Options};
 pub use options_for::{Chosen, OptionsFor};

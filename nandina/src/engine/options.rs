@@ -125,6 +125,9 @@ pub struct Options {
     /// Bytes of a key, 1 to [`KEY_BYTES_MAX`](crate::engine::KEY_BYTES_MAX).
     pub key_bytes: usize,
     /// Bytes of a value, 0 to 65535, as long as two records fit in a leaf.
+    ///
+    /// Where values stay in the journal ([`journal_values`](Self#structfield.journal_values)), as
+    /// long as one record fits in a page.
     pub value_bytes: usize,
     /// Page buffers, at most 16; `None` for the system's default.
     ///
@@ -292,6 +295,15 @@ pub struct Options {
     /// thirty-second of the largest commit, and commits of fewer than 16 steps come at once.
     /// Default: `None`.
     pub commit_step: Option<u32>,
+    /// Whether values stay in the journal, where they were first written.
+    ///
+    /// For systems that have a journal (`tnc`). The lowest nodes of the tree hold a pointer of 4
+    /// bytes for each record then, and a lookup reads one page more. Garbage collection writes the
+    /// values of a block elsewhere. The medium says which it is, and an opening with the other one
+    /// is refused ([`OpenError::Mismatch`](crate::OpenError::Mismatch)). Default: `None`, only
+    /// values of at least an eighth of a page do. Without the feature `journal-values` of this
+    /// library none do.
+    pub journal_values: Option<bool>,
 }
 
 impl Options {
@@ -322,6 +334,7 @@ impl Options {
             arena_bytes: None,
             journal_pages: None,
             commit_step: None,
+            journal_values: None,
         }
     }
 
@@ -476,6 +489,13 @@ impl Options {
     #[must_use]
     pub const fn commit_step(mut self, pages: u32) -> Self {
         self.commit_step = Some(pages);
+        self
+    }
+
+    /// Sets [`journal_values`](Self#structfield.journal_values).
+    #[must_use]
+    pub const fn journal_values(mut self, in_journal: bool) -> Self {
+        self.journal_values = Some(in_journal);
         self
     }
 }

@@ -162,6 +162,9 @@ impl<S: System> OptionsFor<S> {
         /// Sets [`Options::commit_step`].
         commit_step(pages: u32) if S::DESCRIPTION.has_arena(),
             "this system has no commits of many nodes";
+        /// Sets [`Options::journal_values`].
+        journal_values(in_journal: bool) if S::DESCRIPTION.has_arena(),
+            "this system has no journal";
     }
 
     /// Chooses blocks to collect by cost and benefit; see [`GcPolicy::CostBenefit`].

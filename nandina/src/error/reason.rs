@@ -14,6 +14,8 @@ pub enum Damage {
     CheckpointCountsTooFew,
     /// It lacks a node that is referenced.
     LacksNode,
+    /// It lacks the value of a record.
+    LacksValue,
     /// The checkpoint refers to it and does not count it.
     NotInCheckpoint,
     /// Two nodes refer to it.
@@ -89,6 +91,7 @@ impl fmt::Display for Damage {
             Self::CheckpointNodeTooFull => "a node of the checkpoint has more records than fit",
             Self::CheckpointCountsTooFew => "the checkpoint counts fewer nodes than its tree has",
             Self::LacksNode => "it lacks a node that is referenced",
+            Self::LacksValue => "it lacks the value of a record",
             Self::NotInCheckpoint => "the checkpoint refers to it and does not count it",
             Self::ReferredTwice => "two nodes refer to it",
             Self::LacksNodeOfHeader => "it lacks a node that its header tells of",
@@ -146,6 +149,8 @@ pub enum BadOption {
     TrackedWithoutPaths,
     /// A `read_cache` needs the feature `read-cache` of this library.
     ReadCacheNotBuilt,
+    /// `journal_values` is on, and the feature `journal-values` of this library is off.
+    JournalValuesNotBuilt,
     /// Checkpoints need the feature `checkpoints` of this library.
     CheckpointsNotBuilt,
     /// `read_cache` and `write_cache` must be at most 65535 pages.
@@ -230,6 +235,9 @@ impl fmt::Display for BadOption {
             Self::NoCheckpoints => "this system has no checkpoints",
             Self::TrackedWithoutPaths => "victims kept count of are for systems that write paths",
             Self::CheckpointsNotBuilt => "checkpoints need the feature checkpoints of this library",
+            Self::JournalValuesNotBuilt => {
+                "journal_values need the feature journal-values of this library"
+            }
             Self::ReadCacheNotBuilt => "a read_cache needs the feature read-cache of this library",
             Self::CachePages => "read_cache and write_cache must be at most 65535 pages",
             Self::WriteBufferNotBuilt => "a write_buffer needs the feature write-buffer of this library",

@@ -151,6 +151,11 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         self.cache.clear();
     }
 
+    /// Accepts pages that are newer than the root: they are needed, too.
+    pub(crate) const fn accept_newer(&mut self) {
+        self.foreign = (0, 0);
+    }
+
     /// Pages that belong to the tree, whether they are on the chip yet or not.
     pub(crate) fn valid_pages(&self) -> u32 {
         // After an operation that failed half way the counts are wrong until the next one has

@@ -142,12 +142,17 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         Ok(Err(PageFault::Unreadable))
     }
 
+    /// Forgets the copies of a page in RAM: the next look reads it.
+    pub(crate) fn forget_copies(&mut self, page: PageNumber) {
+        self.log.frames.forget_page(page.0);
+        self.cache.forget(page.0);
+    }
+
     /// Requires that `page` be read until its content has the checksum `sum`.
     ///
     /// This holds until the page is programmed again.
     pub(crate) fn expect(&mut self, page: PageNumber, sum: u32) {
-        self.log.frames.forget_page(page.0);
-        self.cache.forget(page.0);
+        self.forget_copies(page);
         self.memory.expect(page.0, sum);
     }
 

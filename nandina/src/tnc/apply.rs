@@ -13,6 +13,7 @@ use crate::engine::KEY_BYTES_MAX;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::log::Frames;
+use crate::node::POINTER_BYTES;
 
 /// Where the value of a change is.
 #[derive(Clone, Copy)]
@@ -23,10 +24,19 @@ pub enum Value<'v> {
     InFrame(usize, usize),
     /// In a change that waits for its page of the journal: the one with this number.
     Waiting(usize),
+    /// In the journal, to which the leaf has this pointer.
+    At(u32),
 }
 
 impl<'v> Value<'v> {
-    fn bytes<'s>(self, frames: &'s Frames<'_>, group: &'s Group<'_>, bytes: usize) -> &'s [u8]
+    /// The bytes that a leaf stores. A pointer is written to `pointer`.
+    fn bytes<'s>(
+        self,
+        frames: &'s Frames<'_>,
+        group: &'s Group<'_>,
+        bytes: usize,
+        pointer: &'s mut [u8; POINTER_BYTES],
+    ) -> &'s [u8]
     where
         'v: 's,
     {
@@ -34,7 +44,16 @@ impl<'v> Value<'v> {
             Self::Given(value) => value,
             Self::InFrame(frame, at) => &frames.bytes(frame)[at..at + bytes],
             Self::Waiting(at) => group.entry(at).1.unwrap_or(&[]),
+            Self::At(to) => {
+                *pointer = to.to_le_bytes();
+                pointer
+            }
         }
+    }
+
+    /// The pointer, if the value is in the journal.
+    const fn pointer(self) -> Option<u32> {
+        if let Self::At(pointer) = self { Some(pointer) } else { None }
     }
 }
 
@@ -63,11 +82,15 @@ impl<F: Flash> TncIndex<'_, F> {
     ) -> Result<bool, Fault<F::Error>> {
         let leaf = self.descend(key)?;
         self.mark_changed(leaf);
-        let frames = &self.space.log.frames;
-        let value = value.bytes(frames, &self.group, self.arena.form.value_bytes);
+        let (frames, pointer) = (&self.space.log.frames, value.pointer());
+        let mut bytes = [0; POINTER_BYTES];
+        let value = value.bytes(frames, &self.group, self.arena.form.value_bytes, &mut bytes);
         let (index, is_full) = match self.arena.node(leaf).search(key) {
             Ok(index) => {
-                self.arena.edit(leaf, |node| node.set_payload(index, value));
+                match pointer {
+                    Some(to) => self.point(leaf, index, to),
+                    None => drop(self.arena.edit(leaf, |node| node.set_payload(index, value))),
+                }
                 return Ok(false);
             }
             Err(index) => (index, self.arena.node(leaf).count() >= self.arena.form.capacity(1)),
@@ -76,12 +99,14 @@ impl<F: Flash> TncIndex<'_, F> {
         self.tree.count_record();
         if !is_full {
             self.arena.edit(leaf, |node| node.insert(index, key, value));
+            pointer.into_iter().for_each(|to| self.claim_value(to));
             return Ok(true);
         }
         let left = left_count(&self.arena, leaf, index);
         let upper = free_slot(&mut self.arena, 1, leaf);
         let upper = upper.ok_or(Fault::TooHigh { height: self.tree.height() })?;
         self.arena.edit_both(leaf, upper, |low, high| low.split(high, left, index, key, value));
+        pointer.into_iter().for_each(|to| self.claim_value(to));
         self.tree.count_node(1);
         self.arena.mark_dirty(upper);
         self.insert_upper(leaf, upper)?;
@@ -142,6 +167,9 @@ impl<F: Flash> TncIndex<'_, F> {
         let leaf = self.descend(key)?;
         let Ok(index) = self.arena.node(leaf).search(key) else { return Ok(false) };
         self.mark_changed(leaf);
+        if self.arena.form.apart() {
+            self.retire_value(self.arena.node(leaf).pointer(index));
+        }
         self.arena.edit(leaf, |node| node.remove(index));
         self.tree.count_record_less();
         let mut slot = leaf;

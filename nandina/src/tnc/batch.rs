@@ -5,7 +5,6 @@
 //! durable. So room for all changes, on flash and in RAM, is made before the first one.
 
 use super::TncIndex;
-use super::apply::Value;
 use super::form::{change_nodes, height_max};
 use crate::engine::{Batches, Change, EngineFault};
 use crate::error::Fault;
@@ -31,12 +30,13 @@ impl<'b, F: Flash> Batches<'b, F> for TncIndex<'b, F> {
             self.write_group()?;
         }
         self.allow_splits(splits, growth)?;
+        self.allow_records(records.saturating_sub(self.tree.records()))?;
         let waiting = self.group.len();
-        self.note_changes(changes, records)?;
+        let first = self.note_changes(changes, records)?;
         self.state.doubt();
-        for change in changes {
+        for (pointer, change) in (first..).zip(changes) {
             match *change {
-                Change::Put { key, value } => self.apply_put(key, Value::Given(value))?,
+                Change::Put { key, value } => self.apply_put(key, self.stored(value, pointer))?,
                 Change::Remove { key } => self.apply_remove(key)?,
             };
         }
@@ -99,7 +99,7 @@ impl<F: Flash> TncIndex<'_, F> {
         }
         let paths = splits * (u32::from(height) - 1) + u32::from(growth);
         let limits = self.means().limits(height, self.tree.inner_nodes() + paths);
-        if self.tree.leaves() + splits + self.tree.inner_nodes() + paths > limits.nodes {
+        if self.units() + splits + paths > limits.nodes {
             return Err(self.space.log.no_room(self.means().limit_pages(&limits)));
         }
         Ok(())

@@ -6,6 +6,7 @@ use super::TncIndex;
 use super::apply::Key;
 use super::arena::NOWHERE;
 use super::form::HEIGHT_MAX;
+use super::values::ValueAt;
 use crate::engine::Violation;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
@@ -16,7 +17,7 @@ struct Counted {
     records: u32,
     leaves: u32,
     inner_nodes: u32,
-    /// Nodes that are on flash.
+    /// Nodes that are on flash, and values that leaves point to there.
     written: u32,
 }
 
@@ -33,6 +34,7 @@ impl<F: Flash> TncIndex<'_, F> {
         let mut last: Option<Key> = None;
         let (mut slot, mut next) = (self.tree.root(), [0usize; HEIGHT_MAX as usize + 1]);
         self.check_node(slot, &mut counted, &mut last, report);
+        self.check_values(slot, &mut counted, report)?;
         let nodes_max = u64::from(self.arena.form.pages) * self.arena.form.places() as u64
             + self.arena.slots() as u64;
         let mut visited = 0u64;
@@ -62,6 +64,7 @@ impl<F: Flash> TncIndex<'_, F> {
                 self.violates(slot, "a key is below the first key of its parent's entry", report);
             }
             self.check_node(slot, &mut counted, &mut last, report);
+            self.check_values(slot, &mut counted, report)?;
         }
         self.check_counts(&counted, report);
         Ok(())
@@ -75,6 +78,31 @@ impl<F: Flash> TncIndex<'_, F> {
             self.arena.form.place_of(place).0
         };
         report(Violation { page: PageNumber(page), what });
+    }
+
+    /// Checks that each value is where the leaf in this slot points to.
+    fn check_values(
+        &mut self,
+        slot: u16,
+        counted: &mut Counted,
+        report: &mut dyn FnMut(Violation),
+    ) -> Result<(), Fault<F::Error>> {
+        if self.arena.level(slot) > 1 {
+            return Ok(());
+        }
+        for index in 0..self.arena.node(slot).count() {
+            let found = self.find_value(slot, index);
+            match found {
+                Ok(ValueAt::Frame(..)) => counted.written += 1,
+                Ok(ValueAt::Leaf | ValueAt::Group(_)) => {}
+                Err(Fault::Corrupt { page, .. }) => {
+                    counted.written += 1;
+                    report(Violation { page, what: "a leaf points to a value that is not there" });
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(())
     }
 
     fn check_node(
@@ -119,18 +147,18 @@ impl<F: Flash> TncIndex<'_, F> {
     }
 
     fn check_counts(&self, counted: &Counted, report: &mut dyn FnMut(Violation)) {
-        let places = self.arena.form.places();
-        let live = (0..self.arena.form.pages).filter_map(|page| self.live.count(page, places));
+        let numbers = self.arena.form.numbers();
+        let live = (0..self.arena.form.pages).filter_map(|page| self.live.count(page, numbers));
         let live: u32 = live.map(u32::from).sum();
         let valid = self.space.log.blocks.valid_pages();
-        let is_counted = places > 1;
+        let is_counted = numbers > 1;
         let claims = [
             (counted.records == self.tree.records(), "the number of records is wrong"),
             (counted.leaves == self.tree.leaves(), "the number of leaves is wrong"),
             (counted.inner_nodes == self.tree.inner_nodes(), "the number of inner nodes is wrong"),
             (
                 counted.written == if is_counted { live } else { valid },
-                "the number of nodes on flash is wrong",
+                "the number of nodes and values on flash is wrong",
             ),
             (valid <= counted.written, "a page is counted as valid and not needed"),
         ];

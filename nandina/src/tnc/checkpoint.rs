@@ -73,7 +73,9 @@ impl<F: Flash> TncIndex<'_, F> {
         let Some(found) = found else { return Ok(false) };
         let opened = self.space.log.look_into(&found)?;
         let tree = found.summary;
-        let Some(nodes) = self.counted_nodes() else { return Ok(false) };
+        let values = if self.arena.form.apart() { tree.records } else { 0 };
+        let counted = self.counted_units().and_then(|units| units.checked_sub(values));
+        let Some(nodes) = counted else { return Ok(false) };
         if !tree.is_tree(nodes.saturating_sub(1)) || !opened.is_untouched(&found) {
             return Ok(false);
         }
@@ -99,19 +101,19 @@ impl<F: Flash> TncIndex<'_, F> {
         Ok(true)
     }
 
-    /// The nodes that the pages hold.
+    /// The nodes and values that the pages hold.
     ///
     /// `None` if their counts do not agree with the valid pages.
-    fn counted_nodes(&self) -> Option<u32> {
-        let (mut nodes, places) = (0, self.arena.form.places());
+    fn counted_units(&self) -> Option<u32> {
+        let (mut units, numbers) = (0, self.arena.form.numbers());
         for page in (0..self.arena.form.pages).map(PageNumber) {
             let is_valid = self.space.log.blocks.is_valid(page);
-            let count = self.live.count(page.0, places).unwrap_or(is_valid.into());
-            if is_valid != (count > 0) || usize::from(count) > places {
+            let count = self.live.count(page.0, numbers).unwrap_or(is_valid.into());
+            if is_valid != (count > 0) || usize::from(count) > numbers {
                 return None;
             }
-            nodes += u32::from(count);
+            units += u32::from(count);
         }
-        Some(nodes)
+        Some(units)
     }
 }

@@ -33,6 +33,10 @@ impl<F: Flash> TncIndex<'_, F> {
     ///
     /// Cost: as many programs as full pages hold the dirty nodes; an erase for each block.
     pub(super) fn commit(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.arena.form.apart() {
+            // The leaves need a place to point to.
+            self.write_group()?;
+        }
         self.state.doubt();
         self.arena.mark_dirty(self.tree.root());
         self.space.begin_operation(true);
@@ -91,7 +95,7 @@ impl<F: Flash> TncIndex<'_, F> {
             let mut next = self.arena.next_dirty(level, NO_SLOT);
             while let Some(slot) = next {
                 next = self.arena.next_dirty(level, slot);
-                if self.has_dirty_child(slot) {
+                if self.has_dirty_child(slot) || self.has_waiting(slot) {
                     continue;
                 }
                 if !self.has_room(&building, slot) {
@@ -172,20 +176,20 @@ impl<F: Flash> TncIndex<'_, F> {
         let mut at = 0;
         while let Some(slot) = self.arena.first_in_page() {
             self.arena.mark_written(slot, form.pointer(page.0, at), stay);
-            self.live.add(page.0, form.places());
+            self.live.add(page.0, form.numbers());
             at += 1;
         }
         Ok(page.0)
     }
 
-    /// Notes that the node at `place` is not needed after the next commit.
+    /// Notes that the node or value at `place` is not needed after the next commit.
     pub(super) fn retire(&mut self, place: u32) {
         if place == NOWHERE {
             return;
         }
         let (page, _) = self.arena.form.place_of(place);
-        let places = self.arena.form.places();
-        if self.live.count(page, places).is_none() || self.live.remove(page, places) {
+        let numbers = self.arena.form.numbers();
+        if self.live.count(page, numbers).is_none() || self.live.remove(page, numbers) {
             self.space.retire(PageNumber(page));
         }
     }

@@ -1,6 +1,5 @@
 //! The operations of the tree as an engine of an index.
 
-use super::apply::Value;
 use super::arena::Arena;
 use super::form::{self, Form};
 use super::journal::Group;
@@ -61,6 +60,7 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
             tree: Tree::UNKNOWN,
             journal: Length::new(form::journal_max(options), slots),
             commit_step: form::commit_step(options),
+            group_pages: form::group_pages(&form, parts.group, options),
             room: Room::default(),
             state: State::UNKNOWN,
             collector: Collector::default(),
@@ -127,16 +127,16 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
     fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, EngineFault<F>> {
         self.ready()?;
         let leaf = self.descend(key)?;
-        let node = self.arena.node(leaf);
-        Ok(node.search(key).ok().map(|index| node.payload(index)))
+        let Ok(index) = self.arena.node(leaf).search(key) else { return Ok(None) };
+        let at = self.find_value(leaf, index)?;
+        Ok(Some(self.value(leaf, index, at)))
     }
 
     fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<Inserted, EngineFault<F>> {
         self.make_room()?;
         let leaf = self.descend(key)?;
-        let node = self.arena.node(leaf);
-        let is_new = match node.search(key) {
-            Ok(index) if node.payload(index) == value => {
+        let is_new = match self.arena.node(leaf).search(key) {
+            Ok(index) if self.has_value(leaf, index, value)? => {
                 // It may have this value because of a pending change.
                 let waits = self.group.len() > 0;
                 return Ok(if waits { Inserted::Buffered } else { Inserted::Replaced });
@@ -147,9 +147,10 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
                 true
             }
         };
-        self.note_change(key, Some(value), self.tree.records().saturating_add(u32::from(is_new)))?;
+        let records = self.tree.records().saturating_add(u32::from(is_new));
+        let pointer = self.note_change(key, Some(value), records)?;
         self.state.doubt();
-        self.apply_put(key, Value::Given(value))?;
+        self.apply_put(key, self.stored(value, pointer))?;
         self.state.trust();
         self.end_change()?;
         Ok(match is_new {

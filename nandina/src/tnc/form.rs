@@ -5,7 +5,7 @@
 use core::num::NonZeroU16;
 use core::ops::Range;
 
-use crate::engine::{NodeRange, Options};
+use crate::engine::{NodeRange, Options, RecordSizes};
 use crate::flash::{Capabilities, Geometry};
 use crate::log::layout_of;
 use crate::node::Shape;
@@ -32,11 +32,27 @@ pub const FIXED_MAX: usize = 15;
 /// There may be twice as many nodes, and their number is a byte.
 const PACKED_MAX: usize = 127;
 
+/// In the fanout of a page of nodes: values stay in the journal.
+const APART: u16 = 1 << 15;
+
 /// Bytes of the fanout with which a page of nodes ends.
 const FANOUT_BYTES: usize = 2;
 
 /// The tag of a page in which nodes are packed. Other tags are the number of nodes.
 const PACKED: u8 = FIXED_MAX as u8 + 1;
+
+/// The tag of a page of values that garbage collection moved.
+///
+/// Unlike a page of the journal it counts only once a commit leads to it.
+pub const MOVED: u8 = PACKED + 1;
+
+/// The most records of a page where values stay in the journal.
+///
+/// Their number is a byte.
+const RECORDS_MAX: usize = u8::MAX as usize;
+
+/// Values that stay in the nodes by default: more of them fit in a page.
+const PER_PAGE_MOST: usize = 8;
 
 /// Bytes with which a page of packed nodes ends.
 ///
@@ -98,6 +114,10 @@ pub struct Form {
     fanout_max: u16,
     per_page: u8,
     places: u8,
+    /// Numbers of a page, for pointers to what is in it.
+    numbers: u8,
+    /// Values stay in the journal, and leaves point to them.
+    apart: bool,
 }
 
 impl Form {
@@ -106,7 +126,11 @@ impl Form {
         let area_bytes = layout_of(geometry).area_bytes();
         let (key_bytes, value_bytes) = (options.key_bytes, options.value_bytes);
         let inner = Shape::inner(key_bytes).at(options.fanout.map_or(FANOUT, usize::from));
-        let leaf = Shape::sorted(key_bytes, value_bytes).at(LEAF_RECORDS);
+        let apart = values_are_apart(geometry, options);
+        let leaf = match apart {
+            true => inner,
+            false => Shape::sorted(key_bytes, value_bytes).at(LEAF_RECORDS),
+        };
         let fitting =
             |end: usize, beside: usize| area_bytes.saturating_sub(end) / (inner.max(leaf) + beside);
         let packed = match options.fanout {
@@ -122,7 +146,7 @@ impl Form {
             let fixed = fitting(FANOUT_BYTES, 1).clamp(1, FIXED_MAX);
             (fixed, fixed, extent(area_bytes, fixed, 0).len())
         };
-        Self {
+        let form = Self {
             area_bytes,
             key_bytes,
             value_bytes,
@@ -131,7 +155,16 @@ impl Form {
             fanout_max: options.fanout.unwrap_or(u16::MAX),
             per_page: per_page as u8,
             places: places as u8,
-        }
+            numbers: places as u8,
+            apart,
+        };
+        let records = if apart { records_max(area_bytes, (key_bytes, value_bytes)) } else { 0 };
+        Self { numbers: places.max(records) as u8, ..form }
+    }
+
+    /// Whether values stay in the journal, and leaves point to them.
+    pub const fn apart(&self) -> bool {
+        cfg!(feature = "journal-values") && self.apart
     }
 
     /// Nodes for which each page has room, however full they are.
@@ -144,6 +177,11 @@ impl Form {
         self.places as usize
     }
 
+    /// Numbers of a page: the most nodes that it can hold, or records.
+    pub const fn numbers(&self) -> usize {
+        self.numbers as usize
+    }
+
     /// Whether a node takes only the bytes that it uses.
     const fn packs(&self) -> bool {
         self.places > self.per_page
@@ -151,7 +189,7 @@ impl Form {
 
     /// The shape of the nodes of `level`.
     pub const fn shape(&self, level: u8) -> Shape {
-        if level == 1 {
+        if level == 1 && !self.apart() {
             Shape::sorted(self.key_bytes, self.value_bytes)
         } else {
             Shape::inner(self.key_bytes)
@@ -161,7 +199,7 @@ impl Form {
     /// Records that a node of `level` may hold.
     pub fn capacity(&self, level: u8) -> usize {
         let fits = self.shape(level).capacity(self.node_bytes);
-        if level == 1 { fits } else { fits.min(self.fanout_max.into()) }
+        if level == 1 && !self.apart() { fits } else { fits.min(self.fanout_max.into()) }
     }
 
     /// The offset of the first node in a page.
@@ -214,22 +252,27 @@ impl Form {
             && fanout_in(area) == self.fanout()
     }
 
-    /// The fanout of a page and that of this form, where these are the difference.
+    /// The setting in which a page differs from this form.
     ///
-    /// If both are the same, it is 0 where nodes have fixed places: there it was not chosen.
-    pub fn other_fanout(&self, tag: u8, area: &[u8]) -> Option<(u16, u16)> {
+    /// Returns its name, what was found, and what was expected. If both have the same fanout, it is
+    /// 0 where nodes have fixed places: there it was not chosen.
+    pub fn other_setting(&self, tag: u8, area: &[u8]) -> Option<(&'static str, u16, u16)> {
         let (found, expected) = (fanout_in(area), self.fanout());
         match (tag == PACKED, self.packs()) {
-            _ if found != expected => Some((found, expected)),
-            (true, false) => Some((found, 0)),
-            (false, true) => Some((0, expected)),
+            _ if (found ^ expected) & APART != 0 => {
+                Some(("values in the journal", found / APART, expected / APART))
+            }
+            _ if found != expected => Some(("fanout", found & !APART, expected & !APART)),
+            (true, false) => Some(("fanout", found & !APART, 0)),
+            (false, true) => Some(("fanout", 0, expected & !APART)),
             _ => None,
         }
     }
 
-    /// The most children of an inner node, as a page of nodes says.
+    /// The most children of an inner node, and where values are, as a page stores it.
     pub fn fanout(&self) -> u16 {
-        self.capacity(2).min(usize::from(u16::MAX)) as u16
+        let apart = if self.apart() { APART } else { 0 };
+        self.capacity(2).min(usize::from(APART - 1)) as u16 | apart
     }
 
     /// Bytes of a change in the journal: its kind, its key and its value.
@@ -239,7 +282,17 @@ impl Form {
 
     /// Changes that fit in a page of the journal.
     pub const fn entries(&self) -> usize {
-        self.area_bytes.saturating_sub(COUNT_BYTES) / self.entry_bytes()
+        self.bounded(self.area_bytes.saturating_sub(COUNT_BYTES) / self.entry_bytes())
+    }
+
+    /// The most of that many records that a page may have.
+    const fn bounded(&self, records: usize) -> usize {
+        if self.apart() && records > RECORDS_MAX { RECORDS_MAX } else { records }
+    }
+
+    /// Changes that fit in a page of the journal where each is programmed by itself.
+    const fn slots_in_page(&self) -> usize {
+        self.bounded(self.area_bytes / self.change_bytes())
     }
 
     /// Bytes of a change in the journal where each is programmed by itself.
@@ -260,7 +313,7 @@ impl Form {
     /// 0 if each page is programmed at once: the chip does not allow more programs, or needs pages
     /// in order, or changes wait for their page.
     pub fn changes_by_one(&self, capabilities: &Capabilities, options: &Options) -> u16 {
-        let fits = self.area_bytes / self.change_bytes();
+        let fits = self.slots_in_page();
         let can_be = capabilities.overwrite
             && capabilities.programs_per_page.is_none()
             && !capabilities.in_order
@@ -276,20 +329,20 @@ impl Form {
 
     /// The pointer to the node at `place` in `page`.
     pub const fn pointer(&self, page: u32, place: usize) -> u32 {
-        page * self.places as u32 + place as u32
+        page * self.numbers as u32 + place as u32
     }
 
     /// The page of a pointer, and the place in it.
     ///
     /// The number of pages, as a page, means the page in which the pointer is.
     pub const fn place_of(&self, pointer: u32) -> (u32, usize) {
-        let places = self.places as u32;
-        (pointer / places, (pointer % places) as usize)
+        let numbers = self.numbers as u32;
+        (pointer / numbers, (pointer % numbers) as usize)
     }
 
     /// Whether every pointer has its own number.
     pub const fn can_point(&self) -> bool {
-        (self.pages as u64 + 1) * (self.places as u64) < 1 << 31
+        (self.pages as u64 + 1) * (self.numbers as u64) < 1 << 31
     }
 
     /// Whether a leaf can hold two records, and an inner node two children.
@@ -308,9 +361,9 @@ impl Form {
         if slots > SLOTS_MAX { SLOTS_MAX } else { slots }
     }
 
-    /// Bytes of RAM for the numbers of needed nodes in each page.
+    /// Bytes of RAM for the numbers of needed nodes, or records, in each page.
     pub const fn live_bytes(&self) -> usize {
-        match self.places() {
+        match self.numbers() {
             ..2 => 0,
             2..=FIXED_MAX => (self.pages as usize).div_ceil(2),
             _ => self.pages as usize,
@@ -323,9 +376,21 @@ impl Form {
     }
 }
 
+/// Whether values stay in the journal.
+///
+/// By default large ones do: written once, they cost less there in all but scans.
+pub fn values_are_apart(geometry: &Geometry, options: &Options) -> bool {
+    let is_large = options.value_bytes >= layout_of(geometry).area_bytes().div_ceil(PER_PAGE_MOST);
+    cfg!(feature = "journal-values") && options.journal_values.unwrap_or(is_large)
+}
+
 /// How many nodes a page with this tag and this area has.
 pub fn nodes_in(tag: u8, area: &[u8]) -> usize {
-    if tag == PACKED { end_in(area)[0].into() } else { tag.into() }
+    match tag {
+        MOVED => 0,
+        PACKED => end_in(area)[0].into(),
+        nodes => nodes.into(),
+    }
 }
 
 /// How many places for nodes a page with this tag and this area has.
@@ -336,12 +401,32 @@ pub fn places_in(tag: u8, area: &[u8]) -> usize {
     area.first().map_or(0, |mark| usize::from(mark >> 4))
 }
 
+/// Whether values stay in the journal, as a page of nodes with this area says.
+pub fn apart_in(area: &[u8]) -> bool {
+    fanout_in(area) & APART != 0
+}
+
+/// How many numbers a page with this tag and this area has for pointers.
+pub fn numbers_in(tag: u8, area: &[u8], sizes: RecordSizes) -> usize {
+    let records = if apart_in(area) { records_max(area.len(), sizes) } else { 0 };
+    places_in(tag, area).max(records)
+}
+
+/// The most changes in a page of the journal, however they are programmed.
+const fn records_max(area_bytes: usize, (key_bytes, value_bytes): RecordSizes) -> usize {
+    let record = key_bytes + value_bytes;
+    let (entries, slots) =
+        (area_bytes.saturating_sub(COUNT_BYTES) / (1 + record), area_bytes / (TAG_BYTES + record));
+    let most = if entries > slots { entries } else { slots };
+    if most > RECORDS_MAX { RECORDS_MAX } else { most }
+}
+
 /// The bytes with which a page of packed nodes ends.
 fn end_in(area: &[u8]) -> [u8; END_BYTES] {
     area.last_chunk().copied().unwrap_or_default()
 }
 
-/// The most children of an inner node, as a page with this area says.
+/// The most children of an inner node, and where values are, as a page says.
 fn fanout_in(area: &[u8]) -> u16 {
     area.last_chunk().map_or(0, |bytes| u16::from_le_bytes(*bytes))
 }
@@ -399,6 +484,17 @@ pub const fn extent(area_bytes: usize, per_page: usize, place: usize) -> Range<u
 pub fn group_max(form: &Form, bytes: usize, options: &Options) -> usize {
     let changes = options.write_buffer_changes.map_or(usize::MAX, |changes| changes as usize);
     (bytes / form.entry_bytes()).min(changes)
+}
+
+/// Pages of the journal for the changes that may wait when a commit is due.
+///
+/// A commit writes them first where leaves point to the journal.
+pub fn group_pages(form: &Form, bytes: usize, options: &Options) -> u16 {
+    if !form.apart() || bytes == 0 {
+        return 0;
+    }
+    let pages = group_max(form, bytes, options).div_ceil(form.entries().max(1));
+    pages.min(u16::MAX.into()) as u16
 }
 
 /// The most pages of the journal from one commit to the next.

@@ -19,10 +19,7 @@ use super::Tnc;
 impl<F: Flash> TncIndex<'_, F> {
     /// Makes an empty tree on the chip, in place of an older index.
     pub(super) fn format(&mut self) -> Result<(), OpenError<F::Error>> {
-        let limit_pages = self.means().limits(2, 1).nodes;
-        if limit_pages < 3 {
-            return Err(OpenError::ChipTooSmall { limit_pages });
-        }
+        self.means().check_least()?;
         // The sequence number after which the new root is numbered, and whether a page that commits
         // nothing has to come before the root.
         let (before, begins) = match self.find() {
@@ -57,7 +54,7 @@ impl<F: Flash> TncIndex<'_, F> {
         self.space.log.blocks.forget_valid();
         self.space.log.blocks.set_valid(root, true);
         self.live.clear();
-        self.live.add(root.0, self.arena.form.places());
+        self.live.add(root.0, self.arena.form.numbers());
         <Checkpoints as Checkpointing>::leave(&mut self.space);
         self.state.forget_unexplained();
         self.state.set_settled(true);

@@ -28,6 +28,19 @@ pub const REMOVE: u8 = 0;
 /// The tag of a page of nodes is the number of its nodes.
 pub const JOURNAL: u8 = 0;
 
+/// Marks the pointer to a change that waits for its page.
+const WAITS: u32 = 1 << 31;
+
+/// The pointer to the waiting change with this number.
+pub const fn pointer_to_waiting(at: usize) -> u32 {
+    WAITS | at as u32
+}
+
+/// The number of the waiting change to which `pointer` leads.
+pub fn waiting_in(pointer: u32) -> Option<usize> {
+    (pointer & WAITS != 0).then_some((pointer & !WAITS) as usize)
+}
+
 /// Changes that wait for their page.
 pub struct Group<'b> {
     bytes: &'b mut [u8],
@@ -120,20 +133,26 @@ impl<'b> Group<'b> {
     /// changes that are there are still a first part of all changes. A removal replaces nothing,
     /// and nothing replaces it: without it, a replay would split and merge other nodes, and RAM may
     /// have no room for those.
-    fn add(&mut self, key: &[u8], value: Option<&[u8]>) {
+    ///
+    /// Returns the number of the change.
+    fn add(&mut self, key: &[u8], value: Option<&[u8]>) -> usize {
         let first = self.count / self.page_entries * self.page_entries;
         let same = (first..self.count).rev().find(|&at| self.entry(at).0 == key);
         let same = same.filter(|&at| value.is_some() && self.entry(at).1.is_some());
         match same {
-            Some(at) => write_entry(self.entry_mut(at), key, value),
+            Some(at) => {
+                write_entry(self.entry_mut(at), key, value);
+                at
+            }
             None => self.push(key, value),
         }
     }
 
-    /// Adds a change after all others.
-    fn push(&mut self, key: &[u8], value: Option<&[u8]>) {
+    /// Adds a change after all others. Returns its number.
+    fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> usize {
         write_entry(self.entry_mut(self.count), key, value);
         self.count += 1;
+        self.count - 1
     }
 
     fn entry_mut(&mut self, at: usize) -> &mut [u8] {
@@ -166,21 +185,20 @@ fn write_entry(out: &mut [u8], key: &[u8], value: Option<&[u8]>) {
 impl<F: Flash> TncIndex<'_, F> {
     /// Writes a change to the journal, or lets it wait there.
     ///
-    /// `records` is the number of records after the change.
+    /// `records` is the number of records after the change. Returns a pointer to it.
     pub(super) fn note_change(
         &mut self,
         key: &[u8],
         value: Option<&[u8]>,
         records: u32,
-    ) -> Result<(), Fault<F::Error>> {
+    ) -> Result<u32, Fault<F::Error>> {
         if self.group.is_used() {
             if self.group.is_full() {
                 // The device failed when the change that filled the group was made.
                 self.write_group()?;
             }
             self.begin_group();
-            self.group.add(key, value);
-            return Ok(());
+            return Ok(pointer_to_waiting(self.group.add(key, value)));
         }
         if self.journal.has_slots() {
             return self.write_slot(key, value, records);
@@ -189,16 +207,21 @@ impl<F: Flash> TncIndex<'_, F> {
     }
 
     /// Writes the changes of a batch, which fit in one page, or lets them wait.
+    ///
+    /// Returns a pointer to the first; those to the others follow it.
     pub(super) fn note_changes(
         &mut self,
         changes: &[Change<'_>],
         records: u32,
-    ) -> Result<(), Fault<F::Error>> {
+    ) -> Result<u32, Fault<F::Error>> {
         let changes = changes.iter().map(|change| (change.key(), change.value()));
         if self.group.is_used() {
             self.begin_group();
-            changes.for_each(|(key, value)| self.group.push(key, value));
-            return Ok(());
+            let first = self.group.len();
+            changes.for_each(|(key, value)| {
+                self.group.push(key, value);
+            });
+            return Ok(pointer_to_waiting(first));
         }
         self.write_changes(changes, records)
     }
@@ -210,11 +233,13 @@ impl<F: Flash> TncIndex<'_, F> {
     }
 
     /// Programs a page of the journal with these changes.
+    ///
+    /// Returns a pointer to the first.
     fn write_changes<'c>(
         &mut self,
         changes: impl ExactSizeIterator<Item = (&'c [u8], Option<&'c [u8]>)>,
         records: u32,
-    ) -> Result<(), Fault<F::Error>> {
+    ) -> Result<u32, Fault<F::Error>> {
         let (frame, entry_bytes) = (self.building(), self.arena.form.entry_bytes());
         let area = self.space.area_mut(frame);
         area.fill(0xFF);
@@ -223,7 +248,8 @@ impl<F: Flash> TncIndex<'_, F> {
         for ((key, value), entry) in changes.zip(entries.chunks_exact_mut(entry_bytes)) {
             write_entry(entry, key, value);
         }
-        self.program_journal(frame, 1, records).map(|_| ())
+        let page = self.program_journal(frame, 1, records)?;
+        Ok(self.arena.form.pointer(page.0, 0))
     }
 
     /// Writes the pending changes if no more changes may wait.
@@ -249,13 +275,13 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Writes the changes that wait, as many to a page as fit.
     ///
-    /// Where room is short a commit makes them durable instead.
+    /// Where room is short a commit makes them durable instead, unless it would need these pages.
     pub(super) fn write_group(&mut self) -> Result<(), Fault<F::Error>> {
-        let frame = self.building();
+        let (frame, apart) = (self.building(), self.arena.form.apart());
         let mut from = 0;
         while from < self.group.len() {
             let kept = self.reserve_pages() + self.commit_pages();
-            if self.space.room() <= kept {
+            if !apart && self.space.room() <= kept {
                 return self.commit();
             }
             let count = self.arena.form.entries().min(self.group.len() - from);
@@ -264,7 +290,12 @@ impl<F: Flash> TncIndex<'_, F> {
             area[..COUNT_BYTES].copy_from_slice(&(count as u16).to_le_bytes());
             let entries = self.group.some(from, count);
             area[COUNT_BYTES..][..entries.len()].copy_from_slice(entries);
-            self.program_journal(frame, 1, self.tree.records())?;
+            let before = self.state.doubt();
+            let page = self.program_journal(frame, 1, self.tree.records())?;
+            if apart {
+                self.place_group(from..from + count, page)?;
+            }
+            self.state.end_doubt(before);
             from += count;
         }
         self.group.clear();
@@ -273,7 +304,8 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Programs the page of the journal in `frame`.
     ///
-    /// The block of that page is not free before the next commit.
+    /// The block of that page is not free before the next commit. The page itself is garbage, until
+    /// a leaf points to a value in it.
     pub(super) fn program_journal(
         &mut self,
         frame: usize,
@@ -329,7 +361,8 @@ mod tests {
             (b"bb", Some(b"4")),
             (b"bb", Some(b"5")),
         ];
-        changes.iter().for_each(|(key, value)| group.add(key, *value));
+        let places = changes.map(|(key, value)| group.add(key, value));
+        assert_eq!(places, [0, 1, 0, 2, 3, 3]);
         let found: [(&[u8], Option<&[u8]>); 4] =
             [(b"aa", Some(b"3")), (b"bb", Some(b"2")), (b"bb", None), (b"bb", Some(b"5"))];
         assert_eq!(group.len(), found.len());

@@ -1,7 +1,7 @@
-//! How many needed nodes each page holds: four bits a page, or a byte.
+//! How many needed nodes or records each page holds: four bits a page, or a byte.
 //!
 //! Where a page holds one node, the block table knows enough, and nothing is stored here. Everyone
-//! who asks says how many places a page has. No page is read or written.
+//! who asks says how many numbers a page has. No page is read or written.
 
 use super::form::FIXED_MAX;
 use crate::log::checkpoint::Stream;

@@ -9,9 +9,11 @@
 //! What holds after any cut: a change that returned `Ok` is there; of those that were not durable
 //! yet, a first part is there, in the order in which they were made. The pages of the last commit,
 //! and the journal since, are not erased before the next commit is whole. Nothing is replaced in
-//! place, and no page of the journal is moved: a commit makes it garbage.
+//! place. Where values are in the leaves, no page of the journal moves: a commit makes it garbage.
 //!
-//! The leaves are nodes of the tree like all others. (In UBIFS they stay in the journal.)
+//! The leaves are nodes of the tree like all others. The values are in them or, by an option, stay
+//! in the journal as they do in UBIFS (`values.rs`): then the pages of the journal to which a leaf
+//! points are needed, and garbage collection moves their values.
 
 mod apply;
 mod arena;
@@ -36,6 +38,7 @@ mod scan;
 mod slots;
 mod state;
 mod tree;
+mod values;
 
 use core::num::NonZeroU16;
 
@@ -83,6 +86,8 @@ pub struct TncIndex<'b, F> {
     journal: Length,
     /// Pages of a commit that the options let a change write.
     commit_step: Option<NonZeroU16>,
+    /// Pages of the journal that a commit may write first, for changes that wait.
+    group_pages: u16,
     /// The limits of the tree, and how commits make room.
     room: Room,
     state: State,

@@ -20,6 +20,7 @@
 use super::apply::{Key, Value};
 use super::arena::NO_SLOT;
 use super::form::{self, commit_pages, height_max};
+use super::journal::pointer_to_waiting;
 use super::{TncIndex, journal};
 use crate::error::{Damage, Fault, OpenError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -77,10 +78,10 @@ impl<F: Flash> TncIndex<'_, F> {
             Ok(frame) => {
                 let tag = self.space.log.header(frame).tag;
                 let area = &self.space.log.frames.bytes(frame)[..self.space.area_bytes()];
-                match self.arena.form.other_fanout(tag, area) {
-                    Some((found, expected)) => {
+                match self.arena.form.other_setting(tag, area) {
+                    Some((setting, found, expected)) => {
                         let (found, expected) = (found.into(), expected.into());
-                        OpenError::Mismatch { setting: "fanout", found, expected }
+                        OpenError::Mismatch { setting, found, expected }
                     }
                     None => fault.into(),
                 }
@@ -110,7 +111,11 @@ impl<F: Flash> TncIndex<'_, F> {
             let key = Key::of(key);
             let key = key.bytes(self.arena.form.key_bytes);
             if value.is_some() {
-                self.apply_put(key, Value::Waiting(at))?;
+                let value = match self.arena.form.apart() {
+                    true => Value::At(pointer_to_waiting(at)),
+                    false => Value::Waiting(at),
+                };
+                self.apply_put(key, value)?;
             } else {
                 self.apply_remove(key)?;
             }
@@ -328,13 +333,14 @@ impl<F: Flash> TncIndex<'_, F> {
         self.space.log.written(block, self.space.log.block_pages(), 1)
     }
 
-    /// Marks the pages of all nodes as valid, and counts the nodes.
+    /// Marks the pages of all nodes and needed values as valid, and counts the nodes.
     ///
-    /// Cost: one read for each inner node.
+    /// Cost: one read for each inner node, and for each leaf that has pointers.
     fn find_valid_pages(&mut self, root: u32) -> Result<(), Fault<F::Error>> {
         self.tree.forget_nodes();
         self.claim(root, self.tree.height())?;
-        if self.tree.height() == 1 {
+        let lowest = if self.arena.form.apart() { 1 } else { 2 };
+        if self.tree.height() < lowest {
             return Ok(());
         }
         let (mut slot, mut next) = (self.tree.root(), [0usize; form::HEIGHT_MAX as usize + 1]);
@@ -352,24 +358,25 @@ impl<F: Flash> TncIndex<'_, F> {
             }
             let pointer = self.arena.node(slot).pointer(index);
             self.claim(pointer, level - 1)?;
-            if level > 2 {
+            if level > lowest {
                 slot = self.child(slot, index)?;
             }
         }
     }
 
-    /// Notes that a node of `level` is at `place`.
+    /// Notes that a node of `level` is at `place`, or a value, whose level is 0.
     fn claim(&mut self, place: u32, level: u8) -> Result<(), Fault<F::Error>> {
         let (page, at) = self.arena.form.place_of(place);
         let number = PageNumber(page);
         let fault = |reason| Err(Fault::Corrupt { page: number, reason });
-        let places = self.arena.form.places();
-        if page >= self.arena.form.pages || at >= places {
+        let (form, numbers) = (self.arena.form, self.arena.form.numbers());
+        let places = if level == 0 { numbers } else { form.places() };
+        if page >= form.pages || at >= places {
             return fault(Damage::BeyondChip);
         }
-        let before = self.live.count(page, places);
+        let before = self.live.count(page, numbers);
         let can_have = match before {
-            Some(_) => self.live.add(page, places),
+            Some(_) => self.live.add(page, numbers),
             None => self.space.log.blocks.can_have(number),
         };
         if !can_have {
@@ -378,7 +385,9 @@ impl<F: Flash> TncIndex<'_, F> {
         if before.unwrap_or(0) == 0 {
             self.space.log.blocks.set_valid(number, true);
         }
-        self.tree.count_node(level);
+        if level > 0 {
+            self.tree.count_node(level);
+        }
         Ok(())
     }
 

@@ -2,11 +2,13 @@
 //!
 //! The nodes of a page are searched for from the root, by their own first keys. The nodes that the
 //! tree has in this very page become dirty, with their paths, and a commit writes them elsewhere.
-//! No page of the journal is moved: a commit makes it garbage.
+//! No page of the journal is moved: a commit makes it garbage. Where values stay in the journal,
+//! `values.rs` beside this moves those that are needed.
 
 use super::apply::Key;
 use super::arena::{NO_SLOT, slot_in};
 use super::form::node_in;
+use super::values::Moved;
 use super::{Checkpoints, TncIndex};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -56,7 +58,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
     }
 
     fn pages_to_empty(&self, valid: u32, together: bool) -> u32 {
-        let nodes = valid * self.arena.form.places() as u32;
+        let nodes = valid * self.arena.form.numbers() as u32;
         self.means().pages_to_empty(nodes, self.tree.height(), self.tree.inner_nodes(), together)
     }
 
@@ -69,7 +71,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
     }
 
     fn move_pages(&self) -> u32 {
-        self.tree.height().into()
+        self.means().move_pages(self.tree.height())
     }
 
     fn pages_beside(&self) -> u32 {
@@ -111,7 +113,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
     }
 
     fn counts_moves(&self) -> bool {
-        self.arena.form.per_page() == 1
+        self.arena.form.numbers() == 1
     }
 
     /// A change that commits programs a path and a page of the journal.
@@ -121,9 +123,9 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
         self.room.is_draining() || self.space.log.wear_due(u32::from(self.tree.height()) + 1)
     }
 
-    /// The block with the fewest nodes, where a page holds several.
+    /// The block with the fewest nodes and values, where a page holds several.
     fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
-        if self.arena.form.per_page() == 1 {
+        if self.arena.form.numbers() == 1 {
             return self.space.victim(gains);
         }
         let (blocks, active) = (&self.space.log.blocks, self.space.log.active_block());
@@ -140,11 +142,11 @@ impl<F: Flash> TncIndex<'_, F> {
         (self.arena.written() / self.arena.form.per_page()) as u32
     }
 
-    /// Needed nodes in the pages of `block`.
+    /// Needed nodes and values in the pages of `block`.
     fn nodes_in(&self, block: BlockNumber) -> u32 {
         let pages = self.space.log.geometry().pages_per_block;
         let from = block.0 * pages;
-        let count = |page| self.live.count(page, self.arena.form.places());
+        let count = |page| self.live.count(page, self.arena.form.numbers());
         (from..from + pages).filter_map(count).map(u32::from).sum()
     }
 
@@ -160,6 +162,17 @@ impl<F: Flash> TncIndex<'_, F> {
         self.write_out()?;
         if !self.space.log.blocks.is_valid(page) {
             return Ok(());
+        }
+        if self.holds_values(page)? {
+            let last = beside.map_or(page.0 + 1, |block| {
+                (block.0 + 1) * self.space.log.geometry().pages_per_block
+            });
+            match self.move_values(page.0..last)? {
+                Moved::Some => {}
+                Moved::Nothing => self.space.log.note_unreachable(page),
+                Moved::NoRoom => return Err(self.space.log.no_room(self.limit_pages())),
+            }
+            return self.write_out();
         }
         if !self.make_page_dirty(page, beside)? {
             // No data is lost with a page to which no node leads.
@@ -198,6 +211,12 @@ impl<F: Flash> TncIndex<'_, F> {
         self.write_out()?;
         let pages = self.space.log.geometry().pages_per_block;
         let from = block.0 * pages;
+        if self.arena.form.apart() {
+            match self.move_values(from..from + pages) {
+                Ok(_) | Err(Fault::Corrupt { .. }) => {}
+                Err(fault) => return Err(fault),
+            }
+        }
         for page in (from..from + pages).map(PageNumber) {
             if self.space.log.room() <= self.commit_pages() + u32::from(self.tree.height()) + 1 {
                 break;
@@ -225,10 +244,7 @@ impl<F: Flash> TncIndex<'_, F> {
     ) -> Result<bool, Fault<F::Error>> {
         let mut is_needed = false;
         for at in 0..self.arena.form.places() {
-            // A path may have more nodes than a page that is written ahead.
-            while self.arena.dirty() + usize::from(self.tree.height()) > self.dirty_max() {
-                if self.empties_blocks() { self.write_ahead(false)? } else { self.commit()? }
-            }
+            self.make_dirty_room()?;
             if let Some(slot) = self.needed_node(page, at)? {
                 is_needed = true;
                 self.arena.mark_dirty(slot);
@@ -240,8 +256,11 @@ impl<F: Flash> TncIndex<'_, F> {
         Ok(is_needed)
     }
 
-    /// Whether a node in `page` is one of the tree.
+    /// Whether a node in `page` is one of the tree, or a leaf points to a value there.
     fn find_needed(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
+        if self.holds_values(page)? {
+            return self.has_needed_value(page);
+        }
         for at in 0..self.arena.form.places() {
             if self.needed_node(page, at)?.is_some() {
                 return Ok(true);

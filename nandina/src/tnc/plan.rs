@@ -4,6 +4,7 @@ use super::form::{self, Form, SLOTS_MIN, Size, commit_pages, height_max};
 use super::live::Live;
 use super::mount::is_journal;
 use super::room::{Means, Writing};
+use super::values::record_at;
 use super::{Tnc, TncIndex};
 use crate::blocks::{GcPolicy, LivenessTracking, WearPolicy};
 use crate::engine::{
@@ -109,6 +110,9 @@ pub fn check_options<E>(
     if options.read_cache > 0 && !cfg!(feature = "read-cache") {
         return bad(BadOption::ReadCacheNotBuilt);
     }
+    if options.journal_values == Some(true) && !cfg!(feature = "journal-values") {
+        return bad(BadOption::JournalValuesNotBuilt);
+    }
     if options.read_cache > u16::MAX.into() {
         return bad(BadOption::CachePages);
     }
@@ -197,6 +201,9 @@ impl System for Tnc {
         node_bytes: form::node_bytes_in,
         node_at: form::node_in,
         is_journal,
+        apart: form::apart_in,
+        numbers: form::numbers_in,
+        record_at,
     });
 
     type Engine<'b, F: Flash> = TncIndex<'b, F>;
@@ -237,37 +244,42 @@ impl System for Tnc {
         let area = if parts > 0 { checkpoint::area_blocks(area_blocks) } else { 0 };
         let blocks = geometry.blocks.saturating_sub(reserve + area);
         let extent = Extent { block_pages, blocks };
-        let means = Means { form, extent, slots, commit_step: form::commit_step(options) };
-        let group = form.group_bytes(geometry.page_bytes, options);
-        let group = form::group_max(&form, group, options);
-        let least = means.limits(2, 1).nodes;
-        if least < 3 {
-            return Err(OpenError::ChipTooSmall { limit_pages: least });
-        }
+        let group_bytes = form.group_bytes(geometry.page_bytes, options);
+        let (commit_step, group_pages) =
+            (form::commit_step(options), form::group_pages(&form, group_bytes, options));
+        let means = Means { form, extent, slots, commit_step, group_pages };
+        let group = form::group_max(&form, group_bytes, options);
+        means.check_least()?;
         let too_high = size.too_high || size.height > height_max(slots);
-        let nodes = size.leaves.saturating_add(size.inner_nodes);
+        let values = if form.apart() { records } else { 0 };
+        let nodes = size.leaves.saturating_add(size.inner_nodes).saturating_add(values);
         let limits = means.limits(size.height, size.inner_nodes);
         let fits = !too_high && nodes <= limits.nodes;
-        let (valid_pages, limit_pages) =
-            (nodes.div_ceil(form.per_page() as u32), means.limit_pages(&limits));
+        // Pages of full nodes, and of values.
+        let full = (nodes - values).div_ceil(form.per_page() as u32);
+        let valid_pages = full + values.div_ceil(form.entries() as u32);
+        let limit_pages = means.limit_pages(&limits);
         let height = u64::from(size.height);
         let limits = means.limits(size.height, if fits { size.inner_nodes } else { 1 });
         let dirty = means.dirty_max(size.height);
-        let commit = u64::from(commit_pages(&form, dirty));
+        let commit = u64::from(commit_pages(&form, dirty)) + u64::from(group_pages);
+        let value_read = u64::from(form.apart());
         let (blocks, block) = (u64::from(geometry.blocks), u64::from(block_pages));
         let checked = 1 + u64::from(options.verify);
         let erase = |programs: u64| programs / block + 2;
         // Nodes of the path, and two neighbours of each.
         let journal_pages = group.div_ceil(form.entries()).max(1) as u64;
         let programs = 1 + journal_pages;
-        let path = Cost { reads: 3 * height, programs, erases: erase(programs) };
+        let path = Cost { reads: 3 * height + value_read, programs, erases: erase(programs) };
         let whole = Cost { reads: 0, programs: commit, erases: erase(commit) };
         // A victim is emptied: its pages, their paths, and a commit for each of them at most.
-        let emptied = block * height * form.places() as u64;
+        let emptied = block * height * form.numbers() as u64;
+        // A value is read twice, and its leaf is looked for twice.
+        let looks = 2 + height + value_read * (2 + height);
         let collected = Cost {
-            reads: emptied * (2 + height),
-            programs: emptied + block,
-            erases: erase(emptied + block),
+            reads: emptied * looks,
+            programs: emptied + block + value_read * block,
+            erases: erase(emptied + 2 * block),
         };
         let rounds = |pages: u32| u64::from(pages.div_ceil(extent.gain())) + 2;
         let spare = Cost { reads: 8 * height, programs: 4 * (height + 1), erases: 4 };
@@ -279,7 +291,9 @@ impl System for Tnc {
             + room_to_fail(0, reserve, block_pages)
             + 2 * area_blocks * block_pages;
         let after_cuts = path.and(2, whole).and(3, spare).and(rounds(short), collected);
-        let nodes = if fits { size.inner_nodes } else { geometry.pages() };
+        // The nodes that a mount reads.
+        let leaves = if form.apart() { size.leaves } else { 0 };
+        let nodes = if fits { size.inner_nodes + leaves } else { geometry.pages() };
         let journal = u64::from(form::journal_max(options));
         // Of each page of the journal.
         let changes = u64::from(form.changes_by_one(capabilities, options).max(1));
@@ -291,7 +305,7 @@ impl System for Tnc {
         let reads = 9 * blocks * (journal_blocks + 2)
             + journal_blocks * (2 * LOOKS + 2 * block)
             + 2 * u64::from(nodes)
-            + journal * (1 + 3 * height * changes);
+            + journal * (1 + (3 * height + value_read) * changes);
         // A mount that settles commits. Then it collects garbage, to gain the room that a series of
         // cuts has used up.
         let (reads, erases) = match parts {
@@ -306,7 +320,7 @@ impl System for Tnc {
             limit_pages,
             fits,
             open: checked_cost(open, checked),
-            get: Cost { reads: height, programs: 0, erases: 0 },
+            get: Cost { reads: height + value_read, programs: 0, erases: 0 },
             change: checked_cost(change, checked),
             change_after_cuts: checked_cost(after_cuts, checked),
             // The commit and garbage collection come before a checkpoint.

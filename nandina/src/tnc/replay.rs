@@ -5,9 +5,8 @@
 //! the same amount of RAM suffices. Nothing is written.
 
 use super::TncIndex;
-use super::apply::{Key, Value};
-use super::form::{COUNT_BYTES, change_nodes, height_max};
-use super::journal::PUT;
+use super::apply::Value;
+use super::form::{change_nodes, height_max};
 use super::mount::{LastCommit, is_journal};
 use super::slots::has_slots;
 use crate::bytes::u16_at;
@@ -20,6 +19,10 @@ impl<F: Flash> TncIndex<'_, F> {
     ///
     /// The blocks of the journal are kept from being erased.
     pub(super) fn replay(&mut self, commit: &LastCommit) -> Result<(), Fault<F::Error>> {
+        if self.arena.form.apart() {
+            // All nodes of the commit have been read, and leaves will point to newer values.
+            self.space.accept_newer();
+        }
         let mut age = commit.block.age();
         let mut before = None;
         loop {
@@ -141,6 +144,9 @@ impl<F: Flash> TncIndex<'_, F> {
                 && let Some(last) = last
                 && self.is_repeated(last, frame)?
             {
+                if self.arena.form.apart() {
+                    self.repoint_page(last, page, frame)?;
+                }
                 continue;
             }
             self.replay_page(page, frame, slots)?;
@@ -178,14 +184,12 @@ impl<F: Flash> TncIndex<'_, F> {
             return Err(Fault::Corrupt { page, reason: Damage::NodeTooFull });
         }
         for at in 0..count {
-            let (puts, start) = if slots.is_some() {
-                self.slot_at(at, frame)
-            } else {
-                let start = COUNT_BYTES + at * form.entry_bytes();
-                (self.space.log.frames.bytes(frame)[start] == PUT, start + 1)
+            let (puts, start) = match slots {
+                Some(_) => self.slot_at(at, frame),
+                None => self.entry_at(at, frame),
             };
-            let key = Key::of(&self.space.log.frames.bytes(frame)[start..start + key_bytes]);
-            if slots.is_some() && self.is_made(&key, puts, (frame, start))? {
+            let (key, pointer) = (self.key_at(frame, start), form.pointer(page.0, at));
+            if slots.is_some() && self.is_made(&key, puts, (frame, start), pointer)? {
                 continue;
             }
             // RAM suffices if it has room for as many nodes as when the change was made.
@@ -195,7 +199,10 @@ impl<F: Flash> TncIndex<'_, F> {
                 return Err(Fault::Corrupt { page, reason: Damage::ArenaTooSmall });
             }
             if puts {
-                let value = Value::InFrame(frame, start + key_bytes);
+                let value = match form.apart() {
+                    true => Value::At(pointer),
+                    false => Value::InFrame(frame, start + key_bytes),
+                };
                 self.apply_put(key.bytes(key_bytes), value)?;
             } else {
                 self.apply_remove(key.bytes(key_bytes))?;

@@ -12,7 +12,7 @@ use super::form::{
     Form, change_nodes, commit_pages, dirty_max, height_max, path_nodes, step_nodes,
 };
 use crate::blocks::WearPolicy;
-use crate::error::Fault;
+use crate::error::{Fault, OpenError};
 use crate::flash::Flash;
 use crate::gc::{self, PageOwner};
 use crate::gc::{Extent, MOVED_ALONG_MAX};
@@ -37,7 +37,7 @@ const RESTS: u8 = 8;
 /// How many nodes there may be, and how many pages have to be free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Limits {
-    /// The most nodes.
+    /// The most nodes; where values stay in the journal, the most nodes and values.
     pub nodes: u32,
     /// Pages that are free before a change begins, the reserve included.
     pub room_pages: u32,
@@ -83,6 +83,8 @@ pub struct Means {
     pub slots: usize,
     /// Pages of a commit that the options let a change write.
     pub commit_step: Option<NonZeroU16>,
+    /// Pages of the journal that a commit may write first.
+    pub group_pages: u16,
 }
 
 /// What determines the chip operations of programs.
@@ -168,9 +170,31 @@ impl Means {
     fn page_by_page(&self, nodes: u32, height: u8, inner_nodes: u32, together: bool) -> (u32, u32) {
         let (written, commits) = self.written(nodes, height, inner_nodes, together);
         let per_page = self.form.per_page() as u32;
-        let commits = if together { commits } else { nodes.min(self.extent.block_pages) };
+        let alone = nodes.min(self.extent.block_pages);
+        let commits = if together { commits } else { alone };
         let partial = if per_page > 1 { commits } else { 0 };
-        (written.div_ceil(per_page) + partial, commits)
+        let of_values = if together { self.value_pages(nodes) } else { alone };
+        let of_values = if self.form.apart() { of_values } else { 0 };
+        (written.div_ceil(per_page) + partial + of_values, commits)
+    }
+
+    /// The most pages that these values of one block take when they move.
+    fn value_pages(&self, values: u32) -> u32 {
+        if self.form.apart() { values.div_ceil(self.form.entries().max(1) as u32) } else { 0 }
+    }
+
+    /// Pages written to move one page: a path, and perhaps a page of values.
+    pub fn move_pages(&self, height: u8) -> u32 {
+        u32::from(height) + u32::from(self.form.apart())
+    }
+
+    /// Full nodes, or nodes and values, that the pages of a block hold for each page.
+    ///
+    /// A value that moves takes its part of a page and that of the node above it.
+    fn weight(&self) -> u32 {
+        let (nodes, values) = (self.form.per_page(), self.form.entries().max(1));
+        let weight = if self.form.apart() { nodes * values / (nodes + values) } else { nodes };
+        weight.max(1) as u32
     }
 
     /// Whether one commit empties a victim, with nodes written ahead of it.
@@ -222,7 +246,7 @@ impl Means {
                 .min()
                 .unwrap_or(0),
         };
-        (nodes + above).div_ceil(per_page) + 1
+        (nodes + above).div_ceil(per_page) + 1 + self.value_pages(nodes)
     }
 
     /// The limits for a tree of `height` with `inner_nodes`.
@@ -235,11 +259,12 @@ impl Means {
     pub fn limits(&self, height: u8, inner_nodes: u32) -> Limits {
         let block = self.extent.block_pages;
         let commit = commit_pages(&self.form, self.dirty_max(height));
+        let commit = commit + u32::from(self.group_pages);
         let (operation, settled) = (commit + CHANGE_PAGES, (commit + 1).div_ceil(block));
         let reserve_pages = (1 + settled) * block;
         let mut best = Limits { nodes: 0, room_pages: operation + reserve_pages, reserve_pages };
         for valid in 1..block {
-            let nodes = valid * self.form.per_page() as u32;
+            let nodes = valid * self.weight();
             let (pages, commits) = if self.writes_ahead(height) {
                 (self.pages_at_once(nodes, height, inner_nodes), 1)
             } else {
@@ -267,21 +292,35 @@ impl Means {
     /// The dirty nodes are committed first. Then the nodes of a page, their paths and the other
     /// nodes are written.
     pub fn move_cost(&self, height: u8, beside: u32, writing: &Writing) -> u32 {
-        let nodes = u32::from(height) * self.form.places() as u32 + beside;
-        let programs = commit_pages(&self.form, self.dirty_max(height)) + nodes + 1;
+        let nodes = u32::from(height) * self.form.numbers() as u32 + beside;
+        let commit = commit_pages(&self.form, self.dirty_max(height));
+        let programs = commit + u32::from(self.group_pages) + nodes + 2;
         2 + 3 * nodes + writing.cost(programs, self.extent.block_pages)
+    }
+
+    /// Refuses a chip that has no room for two leaves and a root.
+    ///
+    /// Where values stay in the journal, they count with those that make a leaf split.
+    pub fn check_least<E>(&self) -> Result<(), OpenError<E>> {
+        let values = if self.form.apart() { self.form.capacity(1) as u32 + 1 } else { 0 };
+        let limits = self.limits(2, 1);
+        if limits.nodes < 3 + values {
+            return Err(OpenError::ChipTooSmall { limit_pages: self.limit_pages(&limits) });
+        }
+        Ok(())
     }
 
     /// The limit in pages, if each page is full.
     pub fn limit_pages(&self, limits: &Limits) -> u32 {
-        limits.nodes / self.form.per_page() as u32
+        limits.nodes / self.weight()
     }
 }
 
 impl<F: Flash> TncIndex<'_, F> {
     pub(super) fn means(&self) -> Means {
         let (form, extent, slots) = (self.arena.form, self.space.extent(), self.arena.slots());
-        Means { form, extent, slots, commit_step: self.commit_step }
+        let (commit_step, group_pages) = (self.commit_step, self.group_pages);
+        Means { form, extent, slots, commit_step, group_pages }
     }
 
     /// The most dirty nodes.
@@ -289,9 +328,27 @@ impl<F: Flash> TncIndex<'_, F> {
         self.means().dirty_max(self.tree.height())
     }
 
-    /// Pages of a commit of the nodes that are dirty now.
+    /// Pages of a commit of the nodes that are dirty now, and of what it writes first.
     pub(super) fn commit_pages(&self) -> u32 {
-        commit_pages(&self.arena.form, self.arena.dirty().max(1))
+        let waiting = match self.arena.form.apart() {
+            true => self.group.len().div_ceil(self.arena.form.entries().max(1)) as u32,
+            false => 0,
+        };
+        commit_pages(&self.arena.form, self.arena.dirty().max(1)) + waiting
+    }
+
+    /// The nodes, and where values stay in the journal the values, too.
+    pub(super) const fn units(&self) -> u32 {
+        let values = if self.arena.form.apart() { self.tree.records() } else { 0 };
+        self.tree.leaves().saturating_add(self.tree.inner_nodes()).saturating_add(values)
+    }
+
+    /// Refuses this many new records if there is no room for their values.
+    pub(super) fn allow_records(&self, records: u32) -> Result<(), Fault<F::Error>> {
+        if !self.arena.form.apart() || self.units() + records <= self.room.limits().nodes {
+            return Ok(());
+        }
+        Err(self.space.log.no_room(self.limit_pages()))
     }
 
     /// Computes the limits of the tree as it is.
@@ -493,7 +550,7 @@ impl<F: Flash> TncIndex<'_, F> {
             slot = self.arena.parent(slot);
         }
         if splits == 0 {
-            return Ok(());
+            return self.allow_records(1);
         }
         let grows = slot == NO_SLOT;
         let height = self.tree.height() + u8::from(grows);
@@ -509,7 +566,8 @@ impl<F: Flash> TncIndex<'_, F> {
             // With so few nodes in RAM, or in a block, no block of such a tree can be emptied.
             return Err(Fault::TooHigh { height: self.tree.height() });
         }
-        if self.tree.leaves() + 1 + inner_nodes > limits.nodes {
+        let more = 1 + inner_nodes - self.tree.inner_nodes() + u32::from(means.form.apart());
+        if self.units() + more > limits.nodes {
             return Err(self.space.log.no_room(self.means().limit_pages(&limits)));
         }
         Ok(())

@@ -25,8 +25,9 @@ impl<F: Flash> TncIndex<'_, F> {
         }
         let found = self.next_place(scan)?;
         let Some((leaf, index)) = found else { return Ok(None) };
-        let (node, key_bytes) = (self.arena.node(leaf), self.arena.form.key_bytes);
-        let key = node.key(index);
+        let key_bytes = self.arena.form.key_bytes;
+        let at = self.find_value(leaf, index)?;
+        let key = self.arena.node(leaf).key(index);
         let before = scan.at().map(|last| last.bytes(key_bytes).cmp(key));
         if before
             .is_some_and(|before| if scan.is_downwards() { before.is_le() } else { before.is_ge() })
@@ -38,7 +39,7 @@ impl<F: Flash> TncIndex<'_, F> {
             return Ok(None);
         }
         scan.continue_from(Key::of(key));
-        Ok(Some((key, node.payload(index))))
+        Ok(Some((key, self.value(leaf, index, at))))
     }
 
     /// The leaf of the next record, and its index there.

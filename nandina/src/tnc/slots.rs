@@ -40,14 +40,14 @@ fn whole_in(form: &Form, area: &[u8]) -> usize {
 impl<F: Flash> TncIndex<'_, F> {
     /// Programs a change into the next slot, or into the first one of a new page.
     ///
-    /// Cost: one program; an erase where a block is opened. If the program of a slot fails, its
-    /// block is given up, and the change is written once more.
+    /// Returns a pointer to it. Cost: one program; an erase where a block is opened. If the program
+    /// of a slot fails, its block is given up, and the change is written once more.
     pub(super) fn write_slot(
         &mut self,
         key: &[u8],
         value: Option<&[u8]>,
         records: u32,
-    ) -> Result<(), Fault<F::Error>> {
+    ) -> Result<u32, Fault<F::Error>> {
         let (frame, form) = (self.building(), self.arena.form);
         let kind = Kind { puts: value.is_some(), counts: false, copies: false };
         let next = self.journal.next_slot(self.space.log.sequence());
@@ -55,16 +55,18 @@ impl<F: Flash> TncIndex<'_, F> {
             && !self.space.log.blocks.is_bad(self.space.log.geometry().block_of(page))
         {
             covered!("a change of tnc is programmed into a slot");
+            // No copy of the page may be read that lacks the change.
+            self.space.forget_copies(page);
             let image = &mut self.space.area_mut(frame)[..form.change_bytes()];
             slot::write(image, key, value, kind);
             let before = self.state.doubt();
             let image = Image::Frame(frame, form.change_bytes());
-            let at = form.change_at(at.into()).start;
-            let is_written = self.space.log.overwrite(page, at, image)?;
+            let start = form.change_at(at.into()).start;
+            let is_written = self.space.log.overwrite(page, start, image)?;
             self.state.end_doubt(before);
             if is_written {
                 self.journal.note_slot();
-                return Ok(());
+                return Ok(form.pointer(page.0, at.into()));
             }
             covered!("a slot of tnc fails, and its change has another page");
             self.space.log.close_block();
@@ -74,7 +76,7 @@ impl<F: Flash> TncIndex<'_, F> {
         slot::write(&mut area[form.change_at(0)], key, value, kind);
         let page = self.program_journal(frame, ONE_BY_ONE, records)?;
         self.journal.begin(page, self.space.log.sequence());
-        Ok(())
+        Ok(form.pointer(page.0, 0))
     }
 
     /// How many slots of the page in `frame` are whole, from the first one on.
@@ -120,20 +122,32 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Whether the change in `frame`, whose key begins at `start`, was made already.
     ///
     /// Then the program of a slot failed and was repeated in another page, and both slots are
-    /// whole. Without that no change leaves everything as it was.
+    /// whole. Without that no change leaves everything as it was. A leaf that points to the earlier
+    /// slot points to `pointer` now.
     pub(super) fn is_made(
         &mut self,
         key: &Key,
         puts: bool,
         (frame, start): (usize, usize),
+        pointer: u32,
     ) -> Result<bool, Fault<F::Error>> {
         let form = self.arena.form;
         let leaf = self.descend(key.bytes(form.key_bytes))?;
-        let node = self.arena.node(leaf);
+        let Ok(index) = self.arena.node(leaf).search(key.bytes(form.key_bytes)) else {
+            return Ok(!puts);
+        };
+        if !puts {
+            return Ok(false);
+        }
+        let at = match self.find_value(leaf, index) {
+            Err(Fault::Corrupt { .. }) => return Ok(false),
+            found => found?,
+        };
         let value = &self.space.log.frames.bytes(frame)[start + form.key_bytes..];
-        Ok(match node.search(key.bytes(form.key_bytes)) {
-            Ok(index) => puts && node.payload(index) == &value[..form.value_bytes],
-            Err(_) => !puts,
-        })
+        let is_made = self.value(leaf, index, at) == &value[..form.value_bytes];
+        if is_made && form.apart() {
+            self.point(leaf, index, pointer);
+        }
+        Ok(is_made)
     }
 }

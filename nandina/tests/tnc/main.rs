@@ -4,6 +4,7 @@
 mod packed;
 mod slots;
 mod steps;
+mod values;
 
 use std::collections::BTreeMap;
 

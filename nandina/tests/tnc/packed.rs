@@ -21,10 +21,19 @@ fn packed(blocks: u32, (fanout, nodes): (usize, usize)) -> (Profile, Options) {
     (Profile { geometry, ..LARGE }, options)
 }
 
+/// The shapes, each with values in the nodes and in the journal.
+fn everywhere() -> impl Iterator<Item = (usize, (usize, usize), bool)> {
+    let shapes = || PACKED.into_iter().enumerate();
+    [false, true]
+        .into_iter()
+        .flat_map(move |in_journal| shapes().map(move |(at, shape)| (at, shape, in_journal)))
+}
+
 #[test]
 fn a_chip_of_packed_nodes_is_filled_by_records_and_churns() {
-    for (at, shape) in PACKED.into_iter().enumerate() {
+    for (at, shape, in_journal) in everywhere() {
         let (profile, options) = packed(64, shape);
+        let options = options.journal_values(in_journal);
         let (mut chip, mut ram) = (Chip::new(profile), ram(&profile, &options));
         let mut index = Tree::format(&mut chip, &options, &mut ram).unwrap();
         let (mut numbers, mut model) = (Numbers(at as u64), Model::new());
@@ -38,7 +47,11 @@ fn a_chip_of_packed_nodes_is_filled_by_records_and_churns() {
         }
         let used = model.len() * 16;
         let all = profile.geometry.pages() as usize * profile.geometry.page_bytes as usize;
-        println!("{shape:?}: {} records, {} % of the chip", model.len(), used * 100 / all);
+        println!(
+            "{shape:?}, {in_journal}: {} records, {} % of the chip",
+            model.len(),
+            used * 100 / all
+        );
         let keys: Vec<_> = model.keys().copied().collect();
         let before = index.statistics().collected_blocks;
         for round in 0..6000 {
@@ -86,8 +99,9 @@ fn a_full_chip_churns_whose_tree_has_more_levels_than_a_page_has_nodes() {
 
 #[test]
 fn a_full_chip_of_packed_nodes_recovers_however_often_collection_is_cut() {
-    for (at, shape) in PACKED.into_iter().enumerate() {
+    for (at, shape, in_journal) in everywhere() {
         let (profile, options) = packed(24, shape);
+        let options = options.journal_values(in_journal);
         let (mut chip, mut ram) = (Chip::with_seed(profile, at as u64), ram(&profile, &options));
         let (mut numbers, mut model) = (Numbers(at as u64 + 40), Model::new());
         let mut index = Tree::format(&mut chip, &options, &mut ram).unwrap();
