@@ -126,7 +126,7 @@ fn pages_text(inspection: &Inspection) -> String {
     let pages = &inspection.pages;
     let mut counts = table(&["pages", "count"], 1);
     for (what, count) in [
-        ("valid: they hold a node of the tree", pages.valid),
+        ("valid: they hold a node or a value of the tree", pages.valid),
         ("stale: superseded", pages.stale),
         ("of checkpoints, new and old", pages.checkpoints),
         ("of a journal: changes that a mount makes again", pages.journal),
