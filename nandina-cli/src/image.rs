@@ -52,7 +52,8 @@ pub struct Create {
     /// Kind of the keys: u32, i32, u64, i64, text:N or hex:N, at most 64 bytes
     #[arg(long, value_name = "KIND")]
     key: String,
-    /// Kind of the values, as for keys, as long as two records fit in a leaf, or one in a page of a journal
+    /// Kind of the values, as for keys, as long as two records fit in a leaf, or one in a page of
+    /// a journal
     #[arg(long, value_name = "KIND")]
     value: String,
     /// Use checkpoints, so that opening reads what was written since the last one and not a page of

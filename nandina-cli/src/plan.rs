@@ -41,7 +41,8 @@ pub struct Arguments {
     /// Bytes of a key, 1 to 64
     #[arg(long, default_value_t = 4, value_parser = size(1..=64))]
     key_size: usize,
-    /// Bytes of a value, 0 to 65,535, as long as two records fit in a leaf, or one in a page of a journal
+    /// Bytes of a value, 0 to 65,535, as long as two records fit in a leaf, or one in a page of a
+    /// journal
     #[arg(long, default_value_t = 4, value_parser = size(0..=65_535))]
     value_size: usize,
     /// Page buffers, what the system needs to 16 [default: what each system needs]

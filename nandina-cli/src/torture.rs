@@ -119,19 +119,18 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     if !swarm && arguments.operations.is_some() {
         return Err(LabError("--operations is for a swarm: add --mode swarm".into()));
     }
-    let &Arguments {
-        large,
-        lean,
-        unstable,
-        buffered,
-        changed,
-        formats,
-        errors,
+    let &Arguments { large, lean, narrow, checkpoints, .. } = arguments;
+    let hardships = Hardships {
+        unstable: arguments.unstable,
+        buffered: arguments.buffered,
+        changed: arguments.changed,
+        formats: arguments.formats,
+        errors: arguments.errors,
         narrow,
-        journal_values,
-        ..
-    } = arguments;
-    if swarm && (large || lean || buffered || journal_values || arguments.checkpoints.is_some()) {
+        journal_values: arguments.journal_values,
+    };
+    let is_for_cuts = hardships.buffered || hardships.journal_values || checkpoints.is_some();
+    if swarm && (large || lean || is_for_cuts) {
         let what = "--large, --lean, --buffered, --journal-values and --checkpoints are for cuts, and a swarm chooses \
                     itself: leave them out";
         return Err(LabError(what.into()));
@@ -153,7 +152,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
             |system: &Description| system.checkpoints && system.collects() && !system.replays();
         SYSTEMS.iter().any(|system| system.key == *key && stores(system))
     };
-    if narrow && !swarm && (arguments.checkpoints.is_none() || !subjects.iter().all(stores)) {
+    if narrow && !swarm && (checkpoints.is_none() || !subjects.iter().all(stores)) {
         let what = "--narrow is for a swarm, or for systems that write checkpoints: add --mode swarm, or \
                     --checkpoints 1 --systems wandering,mu,vm,vm-ow,rosette";
         return Err(LabError(what.into()));
@@ -168,16 +167,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
         seed: arguments.seed,
         run: CutRun {
             lean,
-            checkpoints: arguments.checkpoints,
-            hardships: Hardships {
-                unstable,
-                buffered,
-                changed,
-                formats,
-                errors,
-                narrow,
-                journal_values,
-            },
+            checkpoints,
+            hardships,
             ..match (large, narrow && !swarm) {
                 (true, _) => CutRun::LARGE,
                 (false, true) => CutRun::NARROW,

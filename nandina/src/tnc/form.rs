@@ -5,11 +5,12 @@
 use core::num::NonZeroU16;
 use core::ops::Range;
 
+use super::changes::{self, RECORDS_MAX, records_max};
 use crate::engine::{NodeRange, Options, RecordSizes};
 use crate::flash::{Capabilities, Geometry};
 use crate::log::layout_of;
 use crate::node::Shape;
-use crate::node::slot::{RECORD_MAX, TAG_BYTES};
+use crate::node::slot::RECORD_MAX;
 
 /// The most levels of a tree.
 pub const HEIGHT_MAX: u8 = 12;
@@ -46,11 +47,6 @@ const PACKED: u8 = FIXED_MAX as u8 + 1;
 /// Unlike a page of the journal it counts only once a commit leads to it.
 pub const MOVED: u8 = PACKED + 1;
 
-/// The most records of a page where values stay in the journal.
-///
-/// Their number is a byte.
-const RECORDS_MAX: usize = u8::MAX as usize;
-
 /// Values that stay in the nodes by default: more of them fit in a page.
 const PER_PAGE_MOST: usize = 8;
 
@@ -61,9 +57,6 @@ const END_BYTES: usize = 2 + FANOUT_BYTES;
 
 /// Bytes of an entry before that end: where a packed node ends, and its level.
 const ENTRY_BYTES: usize = 3;
-
-/// Bytes of the count with which a journal page begins.
-pub const COUNT_BYTES: usize = 2;
 
 /// Nodes that RAM has room for, if the options do not say.
 const SLOTS: usize = 32;
@@ -277,12 +270,17 @@ impl Form {
 
     /// Bytes of a change in the journal: its kind, its key and its value.
     pub const fn entry_bytes(&self) -> usize {
-        1 + self.key_bytes + self.value_bytes
+        changes::entry_bytes(self.sizes())
+    }
+
+    /// Bytes of a key and of a value.
+    pub const fn sizes(&self) -> RecordSizes {
+        (self.key_bytes, self.value_bytes)
     }
 
     /// Changes that fit in a page of the journal.
     pub const fn entries(&self) -> usize {
-        self.bounded(self.area_bytes.saturating_sub(COUNT_BYTES) / self.entry_bytes())
+        self.bounded(changes::entries_in(self.area_bytes, self.sizes()))
     }
 
     /// The most of that many records that a page may have.
@@ -292,20 +290,19 @@ impl Form {
 
     /// Changes that fit in a page of the journal where each is programmed by itself.
     const fn slots_in_page(&self) -> usize {
-        self.bounded(self.area_bytes / self.change_bytes())
+        self.bounded(changes::slots_in(self.area_bytes, self.sizes()))
     }
 
     /// Bytes of a change in the journal where each is programmed by itself.
     pub const fn change_bytes(&self) -> usize {
-        TAG_BYTES + self.key_bytes + self.value_bytes
+        changes::slot_bytes(self.sizes())
     }
 
     /// Where the change at a place is in such a page.
     ///
     /// The first one is the last in the area.
     pub const fn change_at(&self, place: usize) -> Range<usize> {
-        let end = self.area_bytes - place * self.change_bytes();
-        end - self.change_bytes()..end
+        changes::slot_range(self.area_bytes, self.sizes(), place)
     }
 
     /// Changes that are programmed one by one into a page of the journal.
@@ -410,15 +407,6 @@ pub fn apart_in(area: &[u8]) -> bool {
 pub fn numbers_in(tag: u8, area: &[u8], sizes: RecordSizes) -> usize {
     let records = if apart_in(area) { records_max(area.len(), sizes) } else { 0 };
     places_in(tag, area).max(records)
-}
-
-/// The most changes in a page of the journal, however they are programmed.
-const fn records_max(area_bytes: usize, (key_bytes, value_bytes): RecordSizes) -> usize {
-    let record = key_bytes + value_bytes;
-    let (entries, slots) =
-        (area_bytes.saturating_sub(COUNT_BYTES) / (1 + record), area_bytes / (TAG_BYTES + record));
-    let most = if entries > slots { entries } else { slots };
-    if most > RECORDS_MAX { RECORDS_MAX } else { most }
 }
 
 /// The bytes with which a page of packed nodes ends.

@@ -10,7 +10,8 @@
 //! ```
 
 use super::TncIndex;
-use super::form::{self, COUNT_BYTES, Form};
+use super::changes::COUNT_BYTES;
+use super::form::{self, Form};
 use crate::engine::{Change, Options};
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};

@@ -14,8 +14,8 @@
 //!
 //! Cost: for each block that was opened since the last commit, and twice more, a read of the first
 //! page of each block; the logarithm of a block's pages to the base 2; the pages of the journal;
-//! all inner nodes; 24 reads for each of these blocks. Then a commit, unless the session ended
-//! well.
+//! all inner nodes, and all leaves that point to values; 24 reads for each of these blocks. Then a
+//! commit, unless the session ended well.
 
 use super::apply::{Key, Value};
 use super::arena::NO_SLOT;

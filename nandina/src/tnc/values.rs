@@ -14,7 +14,8 @@ use core::ops::Range;
 
 use super::TncIndex;
 use super::apply::{Key, Value};
-use super::form::{COUNT_BYTES, MOVED, commit_pages};
+use super::changes::{COUNT_BYTES, entries_in, entry_start, slot_range, slots_in};
+use super::form::{MOVED, commit_pages};
 use super::journal::{PUT, pointer_to_waiting, waiting_in};
 use super::mount::is_journal;
 use super::slots::has_slots;
@@ -35,25 +36,21 @@ const fn holds_values(header: &PageHeader) -> bool {
 /// Where the key of a record begins in the area of a page with this header.
 ///
 /// `None` if the change with the number `at` is a removal, or is not there.
-pub fn record_at(
-    header: &PageHeader,
-    area: &[u8],
-    (key_bytes, value_bytes): RecordSizes,
-    at: usize,
-) -> Option<usize> {
+pub fn record_at(header: &PageHeader, area: &[u8], sizes: RecordSizes, at: usize) -> Option<usize> {
     if !holds_values(header) {
         return None;
     }
     if has_slots(header) && header.tag != MOVED {
-        let bytes = TAG_BYTES + key_bytes + value_bytes;
-        let end = area.len().checked_sub(at * bytes)?;
-        let start = end.checked_sub(bytes)?;
-        let is_put = matches!(slot::state(&area[start..end]), State::Whole(kind) if kind.puts);
-        return is_put.then_some(start + TAG_BYTES);
+        if at >= slots_in(area.len(), sizes) {
+            return None;
+        }
+        let range = slot_range(area.len(), sizes, at);
+        let start = range.start + TAG_BYTES;
+        let is_put = matches!(slot::state(&area[range]), State::Whole(kind) if kind.puts);
+        return is_put.then_some(start);
     }
-    let bytes = 1 + key_bytes + value_bytes;
-    let start = COUNT_BYTES + at * bytes;
-    let is_there = at < usize::from(u16_at(area, 0)) && start + bytes <= area.len();
+    let start = entry_start(sizes, at);
+    let is_there = at < usize::from(u16_at(area, 0)) && at < entries_in(area.len(), sizes);
     (is_there && area[start] == PUT).then_some(start + 1)
 }
 
@@ -121,7 +118,6 @@ impl<F: Flash> TncIndex<'_, F> {
     #[inline(always)]
     pub(super) fn value(&self, leaf: u16, index: usize, at: ValueAt) -> &[u8] {
         match at {
-            _ if !self.arena.form.apart() => self.arena.node(leaf).payload(index),
             ValueAt::Leaf => self.arena.node(leaf).payload(index),
             ValueAt::Frame(frame, start) => {
                 &self.space.log.frames.bytes(frame)[start..start + self.arena.form.value_bytes]
@@ -149,15 +145,13 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Where the key of a record begins in the page in `frame`, if it has that record.
     fn record_in(&self, frame: usize, at: usize) -> Option<usize> {
-        let (form, area_bytes) = (self.arena.form, self.space.area_bytes());
-        let area = &self.space.log.frames.bytes(frame)[..area_bytes];
-        let header = self.space.log.header(frame);
-        record_at(&header, area, (form.key_bytes, form.value_bytes), at)
+        let area = &self.space.log.frames.bytes(frame)[..self.space.area_bytes()];
+        record_at(&self.space.log.header(frame), area, self.arena.form.sizes(), at)
     }
 
     /// Whether a change of the journal puts a record, and where its key begins.
     pub(super) fn entry_at(&self, at: usize, frame: usize) -> (bool, usize) {
-        let start = COUNT_BYTES + at * self.arena.form.entry_bytes();
+        let start = entry_start(self.arena.form.sizes(), at);
         (self.space.log.frames.bytes(frame)[start] == PUT, start + 1)
     }
 
@@ -340,7 +334,7 @@ impl<F: Flash> TncIndex<'_, F> {
             let mut count = 0;
             while count < form.entries() {
                 let Some((frame, start)) = self.next_needed(&mut next, pages.end)? else { break };
-                let [from, into] = [start - 1, COUNT_BYTES + count * form.entry_bytes()];
+                let [from, into] = [start - 1, entry_start(form.sizes(), count)];
                 self.copy_entry((frame, from), (to, into));
                 count += 1;
             }

@@ -204,7 +204,12 @@ fn changes_until_cut(
 
 #[test]
 fn a_cut_at_every_operation_leaves_the_old_or_the_new_state_for_good() {
-    for (at, (profile, options)) in settings().into_iter().enumerate() {
+    cut_each(settings());
+}
+
+/// Cuts at every operation under each of the settings, with pages that may be unstable.
+fn cut_each(settings: impl IntoIterator<Item = (Profile, Options)>) {
+    for (at, (profile, options)) in settings.into_iter().enumerate() {
         for unstable in [0, 1, 2] {
             cut_everywhere(at, profile, options, unstable);
         }
@@ -270,7 +275,12 @@ fn cut_everywhere(setting: usize, profile: Profile, options: Options, unstable: 
 
 #[test]
 fn an_error_of_the_device_at_every_operation_is_the_old_or_the_new_state_for_good() {
-    for (at, (profile, options)) in settings().into_iter().enumerate() {
+    fail_each(settings());
+}
+
+/// Lets the device give up operations under each of the settings.
+fn fail_each(settings: impl IntoIterator<Item = (Profile, Options)>) {
+    for (at, (profile, options)) in settings.into_iter().enumerate() {
         errors_everywhere(at, profile, options);
     }
 }

@@ -6,8 +6,8 @@ use nandina::flash::{Geometry, Profile};
 use nandina_sim::{Chip, Cut, Faults};
 
 use crate::{
-    Model, Numbers, OPTIONS, Tree, changes_until_cut, cut_everywhere, errors_everywhere,
-    expect_content, fail_and_cut, make, note, ram, value,
+    Model, Numbers, OPTIONS, Tree, changes_until_cut, cut_each, expect_content, fail_and_cut,
+    fail_each, make, note, ram, value,
 };
 
 /// Seven changes to a page.
@@ -40,18 +40,12 @@ fn settings() -> [(Profile, Options); 6] {
 
 #[test]
 fn a_cut_at_every_operation_leaves_the_old_or_the_new_state_for_good() {
-    for (at, (profile, options)) in settings().into_iter().enumerate() {
-        for unstable in [0, 1, 2] {
-            cut_everywhere(at, profile, options, unstable);
-        }
-    }
+    cut_each(settings());
 }
 
 #[test]
 fn an_error_of_the_device_at_every_operation_is_the_old_or_the_new_state_for_good() {
-    for (at, (profile, options)) in settings().into_iter().enumerate() {
-        errors_everywhere(at, profile, options);
-    }
+    fail_each(settings());
 }
 
 #[test]

@@ -31,18 +31,12 @@ fn settings() -> [(Profile, Options); 8] {
 
 #[test]
 fn a_cut_at_every_operation_leaves_the_old_or_the_new_state_for_good() {
-    for (at, (profile, options)) in settings().into_iter().enumerate() {
-        for unstable in [0, 1, 2] {
-            cut_everywhere(at, profile, options, unstable);
-        }
-    }
+    cut_each(settings());
 }
 
 #[test]
 fn an_error_of_the_device_at_every_operation_is_the_old_or_the_new_state_for_good() {
-    for (at, (profile, options)) in settings().into_iter().enumerate() {
-        errors_everywhere(at, profile, options);
-    }
+    fail_each(settings());
 }
 
 #[test]

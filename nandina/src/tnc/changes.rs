@@ -1,0 +1,58 @@
+//! Where each change lies in the area of a page of the journal.
+//!
+//! The changes of a page that is programmed at once follow a count of them (`journal.rs` beside
+//! this). Those that are programmed one by one begin at the other end (`slots.rs`). Nothing is read
+//! or written here.
+
+use core::ops::Range;
+
+use crate::engine::RecordSizes;
+use crate::node::slot::TAG_BYTES;
+
+/// Bytes of the count with which a journal page begins.
+pub const COUNT_BYTES: usize = 2;
+
+/// The most records of a page where values stay in the journal.
+///
+/// Their number is a byte.
+pub const RECORDS_MAX: usize = u8::MAX as usize;
+
+/// Bytes of a change: its kind, its key and its value.
+pub const fn entry_bytes((key_bytes, value_bytes): RecordSizes) -> usize {
+    1 + key_bytes + value_bytes
+}
+
+/// Where the change at `place` begins, behind the count.
+pub const fn entry_start(sizes: RecordSizes, place: usize) -> usize {
+    COUNT_BYTES + place * entry_bytes(sizes)
+}
+
+/// The number of changes behind the count that fit in an area.
+pub const fn entries_in(area_bytes: usize, sizes: RecordSizes) -> usize {
+    area_bytes.saturating_sub(COUNT_BYTES) / entry_bytes(sizes)
+}
+
+/// Bytes of a change that is programmed by itself.
+pub const fn slot_bytes((key_bytes, value_bytes): RecordSizes) -> usize {
+    TAG_BYTES + key_bytes + value_bytes
+}
+
+/// Where such a change at `place` is. The first one is the last in the area.
+///
+/// `place` must be below [`slots_in`] the area.
+pub const fn slot_range(area_bytes: usize, sizes: RecordSizes, place: usize) -> Range<usize> {
+    let end = area_bytes - place * slot_bytes(sizes);
+    end - slot_bytes(sizes)..end
+}
+
+/// The number of such changes that fit in an area.
+pub const fn slots_in(area_bytes: usize, sizes: RecordSizes) -> usize {
+    area_bytes / slot_bytes(sizes)
+}
+
+/// The most changes in a page of values, however it is programmed.
+pub const fn records_max(area_bytes: usize, sizes: RecordSizes) -> usize {
+    let (entries, slots) = (entries_in(area_bytes, sizes), slots_in(area_bytes, sizes));
+    let most = if entries > slots { entries } else { slots };
+    if most > RECORDS_MAX { RECORDS_MAX } else { most }
+}
