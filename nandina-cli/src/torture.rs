@@ -81,10 +81,14 @@ pub struct Arguments {
     /// Keep the values of tnc in the journal, in the modes that cut at every operation
     #[arg(long)]
     journal_values: bool,
+    /// A chip that can program a part of a page again, like NOR flash, in the modes that cut at
+    /// every operation: tnc programs its changes one by one there
+    #[arg(long, conflicts_with_all = ["buffered", "narrow"])]
+    overwrite: bool,
     /// Replay one case by the name that a failing run printed, and nothing else
     #[arg(long, value_name = "NAME", conflicts_with_all = [
         "mode", "systems", "over", "seed", "operations", "large", "lean", "checkpoints", "unstable", "buffered", "changed",
-        "formats", "errors", "narrow", "journal_values",
+        "formats", "errors", "narrow", "journal_values", "overwrite",
     ])]
     case: Option<String>,
     /// Print JSON
@@ -119,7 +123,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     if !swarm && arguments.operations.is_some() {
         return Err(LabError("--operations is for a swarm: add --mode swarm".into()));
     }
-    let &Arguments { large, lean, narrow, checkpoints, .. } = arguments;
+    let &Arguments { large, lean, narrow, checkpoints, overwrite, .. } = arguments;
     let hardships = Hardships {
         unstable: arguments.unstable,
         buffered: arguments.buffered,
@@ -128,11 +132,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
         errors: arguments.errors,
         narrow,
         journal_values: arguments.journal_values,
+        overwrite,
     };
-    let is_for_cuts = hardships.buffered || hardships.journal_values || checkpoints.is_some();
+    let is_for_cuts =
+        hardships.buffered || hardships.journal_values || overwrite || checkpoints.is_some();
     if swarm && (large || lean || is_for_cuts) {
-        let what = "--large, --lean, --buffered, --journal-values and --checkpoints are for cuts, and a swarm chooses \
-                    itself: leave them out";
+        let what = "--large, --lean, --buffered, --journal-values, --overwrite and --checkpoints are for cuts, and a \
+                    swarm chooses itself: leave them out";
         return Err(LabError(what.into()));
     }
     let over = if arguments.over.is_empty() { &[NONE.to_string()][..] } else { &arguments.over };
@@ -157,6 +163,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
                     --checkpoints 1 --systems wandering,mu,vm,vm-ow,rosette";
         return Err(LabError(what.into()));
     }
+    let keeps_nodes =
+        |key: &&str| SYSTEMS.iter().any(|system| system.key == *key && system.has_arena());
+    if overwrite && subjects.iter().any(|(key, layer)| layer.is_some() || !keeps_nodes(key)) {
+        let what = "--overwrite is for tnc, which programs changes one by one on such a chip (vm-ow and \
+                    rosette-nor always have one): add --systems tnc";
+        return Err(LabError(what.into()));
+    }
     let what = Torture {
         mode: match arguments.mode {
             ModeArgument::None => Mode::None,
@@ -172,6 +185,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
             ..match (large, narrow && !swarm) {
                 (true, _) => CutRun::LARGE,
                 (false, true) => CutRun::NARROW,
+                (false, false) if overwrite => CutRun::OVERWRITE,
                 (false, false) => CutRun::SMALL,
             }
         },

@@ -64,8 +64,19 @@ const NARROW_BLOCKS: u32 = 4;
 /// Passes that write a record of each leaf in order, above a hybrid FTL.
 const IN_ORDER: u32 = 2;
 
-/// Children of a node where values are in the journal.
-const VALUES_FANOUT: u16 = 4;
+/// Children of a node where values are in the journal, or changes are programmed one by one.
+const SMALL_FANOUT: u16 = 4;
+
+/// Pages of a block of the chip that programs parts of pages.
+///
+/// There a commit, at most a sixteenth of the chip, has more nodes than one change makes dirty.
+const OVERWRITE_BLOCK_PAGES: u32 = 8;
+
+/// Changes of a run there, beside those that fill and empty the tree, for each record.
+const OVERWRITE_ROUNDS: u32 = 3;
+
+/// One in so many records is changed again and again there, so that cold nodes must move.
+const OVERWRITE_HOT: u32 = 4;
 
 /// Records of a leaf of the smallest run, whose keys ascend.
 const LEAF_RECORDS: usize = 6;
@@ -83,6 +94,9 @@ impl CutRun {
     /// The same on narrow pages, of which each holds as many of its records.
     pub const NARROW: Self = Self { value_bytes: 28, ..Self::SMALL };
 
+    /// A run on pages that are programmed in parts, with small nodes, of which a page holds many.
+    pub const OVERWRITE: Self = Self { records: 60, value_bytes: 24, ..Self::SMALL };
+
     /// A run with higher trees and more collections.
     pub const LARGE: Self = Self {
         records: 168,
@@ -97,13 +111,19 @@ impl CutRun {
         let spread = |turn: u32| turn * 37 % self.records.max(1);
         let puts = (0..self.records).map(|turn| Change::Put(spread(turn), 1));
         // With a write buffer, and on a chip with a block more, garbage is collected later.
-        let Hardships { buffered, changed, .. } = self.hardships;
+        let Hardships { buffered, changed, overwrite, .. } = self.hardships;
         // Leaves alone leave little to collect.
         let later = buffered || changed || !S::DESCRIPTION.has_inner_nodes();
-        let rounds = if later { 2 * self.records } else { self.records.div_ceil(3) };
-        let step = if later { 1 } else { 3 };
+        let rounds = match (overwrite, later) {
+            (true, _) => OVERWRITE_ROUNDS * self.records,
+            (false, true) => 2 * self.records,
+            (false, false) => self.records.div_ceil(3),
+        };
+        let step = if later || overwrite { 1 } else { 3 };
+        let hot = (self.records / OVERWRITE_HOT).max(1);
+        let changed = |turn: u32| if overwrite { turn % hot } else { spread(turn) };
         let again =
-            (0..rounds).map(|turn| Change::Put(spread(turn * step), 2 + turn / self.records));
+            (0..rounds).map(|turn| Change::Put(changed(turn * step), 2 + turn / self.records));
         let is_in_order = layer.is_some_and(|layer| layer.is_hybrid()) && S::DESCRIPTION.replaces();
         let more = if is_in_order { self.records / 3 } else { 0 };
         let all = self.records + more;
@@ -119,12 +139,12 @@ impl CutRun {
     pub(super) fn options<S: System>(&self) -> Options {
         let checkpoints = self.checkpoints;
         let write_buffer = usize::from(self.hardships.buffered);
-        let Hardships { journal_values, .. } = self.hardships;
+        let Hardships { journal_values, overwrite, .. } = self.hardships;
         let options = Options::new(4, self.value_bytes).journal_values(journal_values);
         let mut options = Options { checkpoints, write_buffer, ..options };
-        if journal_values {
-            // Pointers are small: so the tree has several levels.
-            options.fanout = Some(VALUES_FANOUT);
+        if journal_values || overwrite {
+            // Records or pointers are small: so the tree has several levels.
+            options.fanout = Some(SMALL_FANOUT);
         }
         if self.hardships.narrow {
             options.mapping_bytes = NARROW_MAPPING_BYTES;
@@ -187,6 +207,12 @@ impl CutRun {
             geometry.blocks += SETTLED_BLOCKS;
         }
         let mut profile = suited::<S>(Profile { geometry, ..TINY });
+        if self.hardships.overwrite {
+            let capabilities = &mut profile.capabilities;
+            (capabilities.overwrite, capabilities.in_order) = (true, false);
+            capabilities.programs_per_page = None;
+            profile.geometry.pages_per_block = OVERWRITE_BLOCK_PAGES;
+        }
         let mut bad = 0..0;
         if self.hardships.narrow {
             bad = geometry.blocks + NARROW_BLOCKS..NARROW.blocks;

@@ -28,6 +28,10 @@ pub struct Hardships {
     ///
     /// Swarms choose that themselves.
     pub journal_values: bool,
+    /// The chip of runs can program a part of a page again, like NOR flash.
+    ///
+    /// So a journal programs its changes one by one. Swarms draw from all chips, of which some can.
+    pub overwrite: bool,
 }
 
 impl Hardships {
@@ -40,6 +44,7 @@ impl Hardships {
         errors: false,
         narrow: false,
         journal_values: false,
+        overwrite: false,
     };
 
     /// All of them.
@@ -51,6 +56,7 @@ impl Hardships {
         errors: true,
         narrow: true,
         journal_values: true,
+        overwrite: true,
     };
 
     /// Whether there is any.
@@ -60,7 +66,16 @@ impl Hardships {
 
     /// The names of those that are on, each after a blank, as in a case's name.
     pub(super) fn words(self) -> String {
-        let Self { unstable, buffered, changed, formats, errors, narrow, journal_values } = self;
+        let Self {
+            unstable,
+            buffered,
+            changed,
+            formats,
+            errors,
+            narrow,
+            journal_values,
+            overwrite,
+        } = self;
         [
             ("unstable", unstable),
             ("buffered", buffered),
@@ -69,6 +84,7 @@ impl Hardships {
             ("errors", errors),
             ("narrow", narrow),
             ("journal-values", journal_values),
+            ("overwrite", overwrite),
         ]
         .into_iter()
         .filter(|&(_, on)| on)
@@ -88,6 +104,7 @@ impl Hardships {
                 "errors" => all.errors = true,
                 "narrow" => all.narrow = true,
                 "journal-values" => all.journal_values = true,
+                "overwrite" => all.overwrite = true,
                 _ => return None,
             }
         }

@@ -249,6 +249,8 @@ impl System for Tnc {
             (form::commit_step(options), form::group_pages(&form, group_bytes, options));
         let means = Means { form, extent, slots, commit_step, group_pages };
         let group = form::group_max(&form, group_bytes, options);
+        let waits = options.write_buffer > 0;
+        let batch_max = if waits { form.entries().min(group) } else { form.entries() } as u32;
         means.check_least()?;
         let too_high = size.too_high || size.height > height_max(slots);
         let values = if form.apart() { records } else { 0 };
@@ -298,7 +300,9 @@ impl System for Tnc {
         // Of each page of the journal.
         let changes = u64::from(form.changes_by_one(capabilities, options).max(1));
         // A lower tree may have steps where the planned one has none.
-        let beside = (1..=size.height).map(|height| means.blocks_beside(height)).max();
+        let beside = (1..=size.height)
+            .map(|height| means.blocks_beside(height) + means.blocks_of_step(height, batch_max))
+            .max();
         let journal_blocks = journal / block + u64::from(beside.unwrap_or(0)) + 2;
         // Where the last commit may be torn, the blocks of the journal are looked for three times,
         // and three pages of an erased block are read.

@@ -135,6 +135,13 @@ impl Means {
         JOURNAL_BLOCKS + (pages + pages / 4).div_ceil(self.extent.block_pages)
     }
 
+    /// Blocks that the steps before so many changes, which come at once, open at most.
+    pub fn blocks_of_step(&self, height: u8, changes: u32) -> u32 {
+        let most = commit_pages(&self.form, self.dirty_max(height));
+        let pages = self.step_pages(height).saturating_mul(changes).min(most);
+        pages.div_ceil(self.extent.block_pages)
+    }
+
     /// The most nodes written to empty a block with `nodes` of them, and the commits.
     ///
     /// Each commit but the last is as large as RAM allows. It writes again the inner nodes above
