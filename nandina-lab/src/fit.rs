@@ -17,10 +17,12 @@ pub fn lack(missing: Missing) -> String {
 /// Why records do not fit on a chip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Misfit {
-    /// Pages have no room for a tree of more levels than this.
+    /// Pages, or the RAM for nodes, have no room for a tree of more levels than this.
     TooHigh {
         /// The most levels.
         height: u8,
+        /// The nodes of the system are in RAM.
+        in_ram: bool,
     },
     /// More pages would be valid than may be.
     Full {
@@ -34,7 +36,12 @@ pub enum Misfit {
 impl std::fmt::Display for Misfit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::TooHigh { height } => write!(
+            Self::TooHigh { height, in_ram: true } => write!(
+                f,
+                "nodes of this size, or the RAM for them, allow no tree higher than {height}: choose a larger \
+                 --fanout, more --arena-bytes or fewer records"
+            ),
+            Self::TooHigh { height, in_ram: false } => write!(
                 f,
                 "a page of this size cannot hold a tree higher than {height}: choose a --device with larger \
                  pages or fewer records"
@@ -68,10 +75,14 @@ fn half_full_too_high<S: System>(
     // On the largest chip of such pages only the height can be an obstacle.
     let geometry = profile.geometry;
     let blocks = (u32::MAX / geometry.pages_per_block.max(1)).min(1 << 20);
-    let largest = Geometry { blocks, ..geometry };
-    let plan = plan::<S>(&largest, &profile.capabilities, options, records).ok()?;
+    // Where a page holds several nodes, pointers lead to fewer pages.
+    let largest = (0..16).map(|halves| Geometry { blocks: blocks >> halves, ..geometry });
+    let plan = largest
+        .filter_map(|chip| plan::<S>(&chip, &profile.capabilities, options, records).ok())
+        .next()?;
+    let in_ram = S::DESCRIPTION.has_arena();
     (!plan.fits && plan.valid_pages <= plan.limit_pages)
-        .then_some(Misfit::TooHigh { height: plan.height })
+        .then_some(Misfit::TooHigh { height: plan.height, in_ram })
 }
 
 /// Returns the misfit if the tree is too high even with full nodes.
@@ -85,7 +96,7 @@ pub fn always_too_high<S: System>(
     records: u32,
 ) -> Option<Misfit> {
     let misfit = half_full_too_high::<S>(profile, options, records)?;
-    let Misfit::TooHigh { height } = misfit else {
+    let Misfit::TooHigh { height, .. } = misfit else {
         return None;
     };
     half_full_too_high::<S>(profile, options, records >> (height + 1))

@@ -1,11 +1,11 @@
 //! Work that is refused before a run does not fit, and work that fits is not refused.
 
-use nandina::flash::profile::PROFILES;
+use nandina::flash::profile::{PROFILES, SLC};
 use nandina::flash::{Flash, Profile};
-use nandina::store::Visitor;
-use nandina::{Index, OpenError, Options, System, WriteError, key, ram_needed};
+use nandina::store::{Tnc, Visitor};
+use nandina::{Index, OpenError, Options, System, WriteError, key, plan, ram_needed};
 use nandina_lab::effort::Share;
-use nandina_lab::fit::{Misfit, always_full, always_too_high};
+use nandina_lab::fit::{Misfit, always_full, always_too_high, misfit};
 use nandina_lab::run::{Setup, SystemRun, run};
 use nandina_lab::systems::{SYSTEMS, visit};
 use nandina_lab::work::Work;
@@ -51,7 +51,8 @@ impl Visitor for Fill {
         assert_eq!(always_full::<S>(&profile, &options, index.len()), None);
         // Nodes were at least half full, so this is more than full ones hold.
         let certain = always_too_high::<S>(&profile, &options, index.len() << (2 * height));
-        assert_eq!(certain, Some(Misfit::TooHigh { height }));
+        let in_ram = S::DESCRIPTION.has_arena();
+        assert_eq!(certain, Some(Misfit::TooHigh { height, in_ram }));
         true
     }
 }
@@ -80,4 +81,24 @@ fn a_run_that_cannot_end_is_not_begun() {
         panic!("3,000 records are more than the pages have room for");
     };
     assert!(refusal.reason.starts_with("3000 records do not fit on nor: "), "{}", refusal.reason);
+}
+
+/// A tree of small nodes is too high for the RAM for nodes, and not for the chip.
+#[test]
+fn a_tree_that_is_too_high_for_ram_is_not_called_too_large_for_the_chip() {
+    let options = Options::new(4, 4).fanout(16);
+    let of = |options: &Options, records: u32| {
+        let plan = plan::<Tnc>(&SLC.geometry, &SLC.capabilities, options, records).unwrap();
+        misfit::<Tnc>(&SLC, options, records, &plan)
+    };
+    assert!(matches!(
+        of(&options.arena_bytes(1800), 5000),
+        Some(Misfit::TooHigh { in_ram: true, .. })
+    ));
+    assert_eq!(of(&options, 5000), None);
+    let large = Options::new(4, 300);
+    let Some(Misfit::Full { valid_pages, limit_pages }) = of(&large, 60_000) else {
+        panic!("60,000 values of 300 bytes are more than the chip has room for");
+    };
+    assert!(valid_pages > limit_pages, "{valid_pages} of {limit_pages}");
 }

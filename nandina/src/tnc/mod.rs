@@ -31,6 +31,7 @@ mod journal;
 mod length;
 mod live;
 mod mount;
+mod opened;
 mod owner;
 mod plan;
 mod replay;

@@ -12,8 +12,8 @@
 //! blocks with nodes of a commit that is torn need not be kept. None of this is done after a page
 //! that ended a session: the first page of the next session commits nothing.
 //!
-//! Cost: for each block that was opened since the last commit, and twice more, a read of the first
-//! page of each block; the logarithm of a block's pages to the base 2; the pages of the journal;
+//! Cost: a read of the first page of each block, and some five more for each few blocks that were
+//! opened since the last commit (`opened.rs` beside this); the logarithm of a block's pages to the base 2; the pages of the journal;
 //! all inner nodes, and all leaves that point to values; 24 reads for each of these blocks. Then a
 //! commit, unless the session ended well.
 
@@ -21,11 +21,12 @@ use super::apply::{Key, Value};
 use super::arena::NO_SLOT;
 use super::form::{self, commit_pages, height_max};
 use super::journal::pointer_to_waiting;
+use super::opened::Opened;
 use super::{TncIndex, journal};
 use crate::error::{Damage, Fault, OpenError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{self, PageOwner};
-use crate::log::{END, Newest};
+use crate::log::{Age, END, Newest};
 use crate::node::{PageFault, PageHeader};
 
 /// What a mount begins with.
@@ -33,8 +34,8 @@ use crate::node::{PageFault, PageHeader};
 pub struct LastCommit {
     pub page: PageNumber,
     pub header: PageHeader,
-    /// The block of that page, and the sequence number of the block's first page.
-    pub block: Newest,
+    /// The age of that page's block.
+    pub block: Age,
     /// The highest sequence number on the chip.
     pub highest: u64,
     /// The page is the last of its block, so it may be torn.
@@ -130,14 +131,17 @@ impl<F: Flash> TncIndex<'_, F> {
         let Some(newest) = newest else {
             return Err(Fault::Corrupt { page: PageNumber(0), reason: Damage::NoPage });
         };
-        let commit = self.last_commit(newest, u64::MAX)?;
+        let commit = self.last_commit(newest.age(), u64::MAX)?;
         if commit.may_be_torn {
             self.hold_before(&commit)?;
         }
         match self.take_and_replay(&commit, newest.block) {
             // The page may have been erased after a newer commit, which is damaged now.
-            Err(Fault::Corrupt { reason, .. })
-                if reason != Damage::ArenaTooSmall && commit.damaged.is_some() =>
+            // But neither the RAM nor the options of this mount come from that.
+            Err(Fault::Corrupt { page, reason })
+                if commit.damaged.is_some()
+                    && reason != Damage::ArenaTooSmall
+                    && (reason, page) != (Damage::OtherFanout, commit.page) =>
             {
                 let page = commit.damaged.unwrap_or(commit.page);
                 return Err(Fault::Corrupt { page, reason: Damage::Checksum });
@@ -169,8 +173,8 @@ impl<F: Flash> TncIndex<'_, F> {
         // without them. The blocks after this commit, which hold the journal, do not count as room.
         if commit.may_be_torn {
             let mut needed = commit_pages(&self.arena.form, self.dirty_max());
-            let mut age = commit.block.age();
-            while let Some(next) = self.next_block(age, commit)? {
+            let (mut opened, mut age) = (Opened::default(), commit.block);
+            while let Some(next) = self.next_block(&mut opened, age, commit)? {
                 needed += self.space.log.block_pages();
                 age = next;
             }
@@ -254,7 +258,7 @@ impl<F: Flash> TncIndex<'_, F> {
             Err(Fault::Corrupt { .. }) => return Ok(()),
             before => before?,
         };
-        match self.take_commit(&before, commit.block.block) {
+        match self.take_commit(&before, BlockNumber(commit.block.1)) {
             Ok(()) => self.space.log.blocks.hold_valid(),
             Err(Fault::Corrupt { .. }) => {
                 self.space.log.blocks.forget_valid();
@@ -262,13 +266,13 @@ impl<F: Flash> TncIndex<'_, F> {
             }
             Err(fault) => return Err(fault),
         }
-        let mut next = Some(before.block.age());
+        let (mut opened, mut next) = (Opened::default(), Some(before.block));
         while let Some(age) = next {
             if age.0 > commit.header.sequence {
                 break;
             }
             self.space.log.blocks.hold(BlockNumber(age.1));
-            next = self.next_block(age, &before)?;
+            next = self.next_block(&mut opened, age, &before)?;
         }
         Ok(())
     }
@@ -276,15 +280,16 @@ impl<F: Flash> TncIndex<'_, F> {
     /// The newest page with a root that counts and has a number below `below`.
     ///
     /// It is in the block `newest`, or in one that was opened before.
-    fn last_commit(&mut self, newest: Newest, below: u64) -> Result<LastCommit, Fault<F::Error>> {
-        let (mut highest, mut ended) = (newest.sequence, 0);
+    fn last_commit(&mut self, newest: Age, below: u64) -> Result<LastCommit, Fault<F::Error>> {
+        let (mut highest, mut ended) = (newest.0, 0);
         let mut damaged = None;
-        let mut block = Some(newest);
-        while let Some(candidate) = block {
-            let written = self.written(candidate.block)?;
+        let (mut opened, mut next) = (Opened::default(), Some(newest));
+        while let Some(age) = next {
+            let (first, block) = (age.0, BlockNumber(age.1));
+            let written = self.written(block)?;
             let mut behind = true;
             for place in (0..written).rev() {
-                let page = self.space.log.page_at(candidate.block, place);
+                let page = self.space.log.page_at(block, place);
                 let header = match self.space.log.read_raw(page, 0)? {
                     Ok(header) => header,
                     Err(fault) => {
@@ -294,7 +299,7 @@ impl<F: Flash> TncIndex<'_, F> {
                         continue;
                     }
                 };
-                if header.sequence < candidate.sequence {
+                if header.sequence < first {
                     covered!("an erase silently left a page behind those of tnc");
                     continue;
                 }
@@ -318,13 +323,13 @@ impl<F: Flash> TncIndex<'_, F> {
                     && (!may_be_torn
                         || self.space.log.steady_reading(page)? == Some(Ok(header.sequence)))
                 {
-                    let block = candidate;
+                    let block = age;
                     return Ok(LastCommit { page, header, block, highest, may_be_torn, damaged });
                 }
             }
-            block = self.space.survey(candidate.age(), None)?.newest;
+            next = self.block_before(&mut opened, age)?;
         }
-        let page = self.space.log.page_at(newest.block, 0);
+        let page = self.space.log.page_at(BlockNumber(newest.1), 0);
         Err(Fault::Corrupt { page, reason: Damage::NoRoot })
     }
 

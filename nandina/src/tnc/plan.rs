@@ -1,8 +1,9 @@
 //! The system: its options, its RAM, and the most that any call can cost.
 
-use super::form::{self, Form, SLOTS_MIN, Size, commit_pages, height_max};
+use super::form::{self, Form, SLOTS_MIN, Size, change_nodes, commit_pages, height_max};
 use super::live::Live;
 use super::mount::is_journal;
+use super::opened::AT_ONCE;
 use super::room::{Means, Writing};
 use super::values::record_at;
 use super::{Tnc, TncIndex};
@@ -259,7 +260,11 @@ impl System for Tnc {
         let fits = !too_high && nodes <= limits.nodes;
         // Pages of full nodes, and of values.
         let full = (nodes - values).div_ceil(form.per_page() as u32);
-        let valid_pages = full + values.div_ceil(form.entries() as u32);
+        let mut valid_pages = full + values.div_ceil(form.entries() as u32);
+        if nodes > limits.nodes {
+            // As many pages as the nodes and values count for, to be compared with the limit.
+            valid_pages = valid_pages.max(nodes.div_ceil(means.weight()));
+        }
         let limit_pages = means.limit_pages(&limits);
         let height = u64::from(size.height);
         let limits = means.limits(size.height, if fits { size.inner_nodes } else { 1 });
@@ -274,39 +279,60 @@ impl System for Tnc {
         let programs = 1 + journal_pages;
         let path = Cost { reads: 3 * height + value_read, programs, erases: erase(programs) };
         let whole = Cost { reads: 0, programs: commit, erases: erase(commit) };
-        // A victim is emptied: its pages, their paths, and a commit for each of them at most.
-        let emptied = block * height * form.numbers() as u64;
-        // A value is read twice, and its leaf is looked for twice.
+        let spare = Cost { reads: 8 * height, programs: 4 * (height + 1), erases: 4 };
+        // Any block is emptied. A value is read twice, and its leaf is looked for twice.
         let looks = 2 + height + value_read * (2 + height);
-        let collected = Cost {
-            reads: emptied * looks,
-            programs: emptied + block + value_read * block,
+        let in_block = block_pages * form.numbers() as u32;
+        let emptied = means.pages_of_victim(in_block, size.height, size.inner_nodes).0;
+        let emptied = u64::from(emptied) + value_read * block;
+        let any = Cost {
+            reads: 2 * (u64::from(in_block) + block) * looks,
+            programs: emptied + block,
             erases: erase(emptied + 2 * block),
         };
-        let rounds = |pages: u32| u64::from(pages.div_ceil(extent.gain())) + 2;
-        let spare = Cost { reads: 8 * height, programs: 4 * (height + 1), erases: 4 };
+        // A victim that gains room has no more nodes than the mean, and is emptied by fewer pages
+        // than a block has.
+        let in_victim = u64::from(means.nodes_in_victim(&limits, size.height));
+        let victim = match options.victims {
+            GcPolicy::Fewest => {
+                Cost { reads: 2 * (in_victim + block) * looks, programs: 2 * block, erases: 4 }
+            }
+            _ => any,
+        };
+        let collected = |pages: u32| {
+            let rounds = u64::from(pages.div_ceil(extent.gain()));
+            any.and(1, any).and(rounds, victim)
+        };
         let change = path
             .and(2, whole)
             .and(3, spare)
-            .and(rounds(limits.room_pages - limits.reserve_pages), collected);
+            .and(1, collected(limits.room_pages - limits.reserve_pages));
         let short = limits.room_pages
             + room_to_fail(0, reserve, block_pages)
             + 2 * area_blocks * block_pages;
-        let after_cuts = path.and(2, whole).and(3, spare).and(rounds(short), collected);
+        let after_cuts = path.and(2, whole).and(3, spare).and(1, collected(short));
         // The nodes that a mount reads.
         let leaves = if form.apart() { size.leaves } else { 0 };
         let nodes = if fits { size.inner_nodes + leaves } else { geometry.pages() };
         let journal = u64::from(form::journal_max(options));
-        // Of each page of the journal.
-        let changes = u64::from(form.changes_by_one(capabilities, options).max(1));
+        // Changes of each page of the journal: in slots, together, or of a batch.
+        let in_slots = u32::from(form.changes_by_one(capabilities, options));
+        let in_ram = (means.dirty_max(size.height) / change_nodes(size.height)).max(1) as u32;
+        let changes = match waits {
+            true => batch_max,
+            false => in_slots.max(batch_max.min(in_ram)),
+        };
+        let changes = u64::from(changes.max(1));
         // A lower tree may have steps where the planned one has none.
         let beside = (1..=size.height)
             .map(|height| means.blocks_beside(height) + means.blocks_of_step(height, batch_max))
             .max();
         let journal_blocks = journal / block + u64::from(beside.unwrap_or(0)) + 2;
-        // Where the last commit may be torn, the blocks of the journal are looked for three times,
-        // and three pages of an erased block are read.
-        let reads = 9 * blocks * (journal_blocks + 2)
+        // Where the last commit may be torn, the blocks of the journal and those before them are
+        // looked for five times, several at once, and three pages of an erased block are read.
+        let at_once = AT_ONCE as u64;
+        let looks = 1 + 5 * ((journal_blocks + 2) / at_once + 1);
+        let reads = 3 * blocks * looks
             + journal_blocks * (2 * LOOKS + 2 * block)
             + 2 * u64::from(nodes)
             + journal * (1 + (3 * height + value_read) * changes);
@@ -319,7 +345,7 @@ impl System for Tnc {
         let open = Cost { reads, programs: 0, erases }.and(1, after_cuts);
         Ok(Plan {
             ram_bytes: Self::ram_needed(geometry, options),
-            height: size.height,
+            height: size.height.min(height_max(slots)),
             valid_pages,
             limit_pages,
             fits,

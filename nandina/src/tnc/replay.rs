@@ -8,11 +8,12 @@ use super::TncIndex;
 use super::apply::Value;
 use super::form::{change_nodes, height_max};
 use super::mount::{LastCommit, is_journal};
+use super::opened::Opened;
 use super::slots::has_slots;
 use crate::bytes::u16_at;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
-use crate::log::{Age, GAP};
+use crate::log::GAP;
 
 impl<F: Flash> TncIndex<'_, F> {
     /// Makes all changes of the journal after `commit`.
@@ -23,11 +24,11 @@ impl<F: Flash> TncIndex<'_, F> {
             // All nodes of the commit have been read, and leaves will point to newer values.
             self.space.accept_newer();
         }
-        let mut age = commit.block.age();
+        let (mut opened, mut age) = (Opened::default(), commit.block);
         let mut before = None;
         loop {
             let (first, block) = (age.0, BlockNumber(age.1));
-            let next = self.next_block(age, commit)?;
+            let next = self.next_block(&mut opened, age, commit)?;
             let lost_behind = self.replay_block(block, first, &mut before, commit)?;
             let Some(next) = next else { return Ok(()) };
             // A mount after a cut leaves a gap after the torn page. Without a gap the session
@@ -39,32 +40,6 @@ impl<F: Flash> TncIndex<'_, F> {
             self.state.note_unexplained(went_on && !is_bad);
             age = next;
         }
-    }
-
-    /// The age of the block that was opened next after the one of age `after`.
-    ///
-    /// Two blocks may begin with the same number: a mount did not see the torn first page of one,
-    /// and gave its number to another page. Cost: one read for each block, or a few.
-    pub(super) fn next_block(
-        &mut self,
-        after: Age,
-        commit: &LastCommit,
-    ) -> Result<Option<Age>, Fault<F::Error>> {
-        let mut next: Option<Age> = None;
-        for block in self.space.log.blocks.all() {
-            let Some(header) = self.space.log.first_header(block)? else { continue };
-            let age = (header.sequence, block.0);
-            // Blocks of checkpoints hold no journal.
-            let comes = header.lowest > 0
-                && header.identity == commit.header.identity
-                && self.space.log.is_ours(0)
-                && age > after
-                && header.sequence <= commit.highest;
-            if comes && next.is_none_or(|next| age < next) {
-                next = Some(age);
-            }
-        }
-        Ok(next)
     }
 
     /// Makes the changes of the journal in `block`.

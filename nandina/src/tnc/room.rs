@@ -198,7 +198,7 @@ impl Means {
     /// Full nodes, or nodes and values, that the pages of a block hold for each page.
     ///
     /// A value that moves takes its part of a page and that of the node above it.
-    fn weight(&self) -> u32 {
+    pub fn weight(&self) -> u32 {
         let (nodes, values) = (self.form.per_page(), self.form.entries().max(1));
         let weight = if self.form.apart() { nodes * values / (nodes + values) } else { nodes };
         weight.max(1) as u32
@@ -256,6 +256,15 @@ impl Means {
         (nodes + above).div_ceil(per_page) + 1 + self.value_pages(nodes)
     }
 
+    /// The most pages written to empty a block with `nodes` nodes, and the commits of that.
+    pub fn pages_of_victim(&self, nodes: u32, height: u8, inner_nodes: u32) -> (u32, u32) {
+        if self.writes_ahead(height) {
+            (self.pages_at_once(nodes, height, inner_nodes), 1)
+        } else {
+            self.page_by_page(nodes, height, inner_nodes, true)
+        }
+    }
+
     /// The limits for a tree of `height` with `inner_nodes`.
     ///
     /// `gc/budget.rs` has the proof. Of all numbers of nodes that a victim may have, this takes
@@ -272,11 +281,7 @@ impl Means {
         let mut best = Limits { nodes: 0, room_pages: operation + reserve_pages, reserve_pages };
         for valid in 1..block {
             let nodes = valid * self.weight();
-            let (pages, commits) = if self.writes_ahead(height) {
-                (self.pages_at_once(nodes, height, inner_nodes), 1)
-            } else {
-                self.page_by_page(nodes, height, inner_nodes, true)
-            };
+            let (pages, commits) = self.pages_of_victim(nodes, height, inner_nodes);
             if pages + self.extent.gain() > block {
                 break;
             }
@@ -292,6 +297,13 @@ impl Means {
             }
         }
         best
+    }
+
+    /// The most nodes and values of a victim, in a tree within its limits.
+    pub fn nodes_in_victim(&self, limits: &Limits, height: u8) -> u32 {
+        let longest = limits.room_pages + u32::from(height) - 1;
+        let closed = self.extent.blocks.saturating_sub(longest / self.extent.block_pages + 1);
+        limits.nodes / closed.max(1)
     }
 
     /// Chip operations of one move with `beside` other nodes moving along.

@@ -6,7 +6,7 @@ use nandina::flash::profile::MLC;
 use nandina::flash::{Geometry, PageNumber, Profile};
 use nandina::node::{PageHeader, PageLayout};
 use nandina::{OpenError, Options, Removed, WriteError};
-use nandina_sim::{Chip, Cut, Faults};
+use nandina_sim::{Chip, Cut, Faults, Tear};
 
 use crate::*;
 
@@ -153,6 +153,50 @@ fn a_full_chip_of_packed_nodes_recovers_however_often_collection_is_cut() {
             assert_eq!(index.remove(&key).unwrap(), Removed::Found, "{shape:?}");
         }
         assert!(index.is_empty() && cuts == 400 && done > 300, "{done} changes");
+    }
+}
+
+/// After a cut the newest page is torn, which explains neither another fanout nor other leaves.
+#[test]
+fn an_index_is_refused_with_other_options_after_a_cut_and_not_called_damaged() {
+    for (fanout, in_journal) in [(None, false), (Some(8), false), (None, true), (Some(16), true)] {
+        let with = |fanout: Option<u16>, in_journal| Options {
+            fanout,
+            ..OPTIONS.arena_bytes(60_000).journal_values(in_journal)
+        };
+        let (mut chip, mut memory) = (Chip::new(LARGE), vec![0; 1 << 20]);
+        let made = with(fanout, in_journal);
+        let mut index = Tree::format(&mut chip, &made, &mut memory).unwrap();
+        (0..500u32).for_each(|number| {
+            index.insert(&number.to_be_bytes(), &value(number, 0)).unwrap();
+        });
+        index.close();
+        let mut whole = chip.clone();
+        Tree::open(&mut whole, &made, &mut memory).unwrap();
+        let mount = whole.counters().operations() - chip.counters().operations();
+        chip.cut_at(mount + 12, Cut::Inside(Tear::Unreadable));
+        let mut index = Tree::open(&mut chip, &made, &mut memory).unwrap();
+        let mut change = 0..1000u32;
+        while change
+            .next()
+            .is_some_and(|number| index.insert(&number.to_be_bytes(), &value(number, 1)).is_ok())
+        {
+        }
+        drop(index);
+        chip.restore_power();
+        let others = [(None, false), (Some(8), false), (None, true), (Some(16), true)];
+        for other in others.into_iter().filter(|&other| other != (fanout, in_journal)) {
+            match Tree::open(&mut chip, &with(other.0, other.1), &mut memory) {
+                Err(OpenError::Mismatch { setting, .. }) => {
+                    assert!(["fanout", "values in the journal"].contains(&setting), "{setting}");
+                }
+                Err(error) => panic!("{fanout:?} {in_journal} {other:?}: {error}"),
+                Ok(_) => panic!("{fanout:?} {in_journal} {other:?}: opened"),
+            }
+        }
+        let mut index = Tree::open(&mut chip, &made, &mut memory).unwrap();
+        expect_sound(&mut index, "after refusals");
+        assert_eq!(index.len(), 500);
     }
 }
 
