@@ -29,6 +29,7 @@ pub const NAMES: &[&str] = &[
     "a listed block is bad",
     "a mount begins again without the newest root",
     "a mount near the reserve writes nothing",
+    "a mount with less RAM writes nodes ahead of its commit",
     "a page has the logical address of a newer one",
     "a page that is newer than the checkpoint is lost",
     "a page that reads as erased hides others",

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use super::device::{Begun, Ground};
 use super::oracle::{Model, Pending};
 use super::settings::Settings;
-use super::variants::changed;
+use super::variants::{changed, with_ram_for_nodes};
 use super::worn::is_worn_out;
 use crate::layer::{Bus, Room};
 
@@ -87,7 +87,10 @@ impl<D: Ground> Life<D> {
             };
             self.settings.options = changed::<S>(&before, &self.ground, &mut self.random);
         }
-        let options = self.settings.options;
+        let mut options = self.settings.options;
+        if self.settings.changed {
+            options = with_ram_for_nodes(options);
+        }
         self.take_ram::<S>(&options);
         options
     }

@@ -68,7 +68,7 @@ pub(super) fn changed<S: System>(
         },
         keep_pages: [None, Some(true), Some(false)][random.random_range(0..3)],
         leaves: options.leaves,
-        // Nodes are of one size, and as many changes must fit in RAM as before.
+        // Nodes are of one size.
         fanout: options.fanout,
         arena_bytes: options.arena_bytes,
         journal_pages: options.journal_pages,
@@ -91,4 +91,12 @@ pub(super) fn changed<S: System>(
         }
         _ => changed,
     }
+}
+
+/// Returns changed options for one opening, of which half have RAM for twice as many nodes.
+///
+/// So the next opening has less than before.
+pub(super) fn with_ram_for_nodes(options: Options) -> Options {
+    let times = if options.read_cache % 2 == 0 { 1 } else { 2 };
+    Options { arena_bytes: options.arena_bytes.map(|bytes| bytes * times), ..options }
 }

@@ -117,7 +117,7 @@ impl fmt::Display for Damage {
             Self::OtherVersion => "it has another format version",
             Self::OtherSystem => "it belongs to another system",
             Self::OtherFanout => "its nodes have another fanout: open the index with the same as before",
-            Self::ArenaTooSmall => "RAM has no room for the nodes that its journal changes: open it with as many arena_bytes as before",
+            Self::ArenaTooSmall => "RAM has no room for the nodes that its journal changes: open it with more arena_bytes, at most as many as before",
             Self::NoRoomToRecover => "no room was left for recovery",
             Self::NoOwner => "no page that can be read owns the keys that it may have owned",
             Self::DirectoryTooSmall => "it is one leaf more than there may be: open the index with as many leaves as before",
@@ -266,7 +266,7 @@ impl fmt::Display for BadOption {
             Self::Fanout => "fanout must be at least 4",
             Self::ArenaBytes => "arena_bytes must have room for 11 nodes",
             Self::ArenaTooSmall => {
-                "arena_bytes have no room for the journal of this index: open it with as many as before"
+                "arena_bytes have no room for the tree and the journal of this index: open it with more, at most as many as before"
             }
             Self::JournalPages => "journal_pages must be None or at least 1",
             Self::CommitStep => "commit_step must be None or at least 1",

@@ -400,7 +400,9 @@ impl<F: Flash> TncIndex<'_, F> {
     ///
     /// If there is no room for that, the index can still be read.
     fn settle_torn(&mut self) -> Result<(), Fault<F::Error>> {
-        self.state.set_settled(self.state.has_ended());
+        // Nodes that this mount has written ahead need their commit.
+        let has_written = self.space.log.active_block().is_some();
+        self.state.set_settled(self.state.has_ended() && !has_written);
         if self.state.is_settled() {
             return Ok(());
         }

@@ -2,7 +2,12 @@
 //!
 //! Blocks are taken in the order in which they were opened, and the pages of a block in the order
 //! in which they were programmed. The changes meet the same tree as when they were first made, so
-//! the same amount of RAM suffices. Nothing is written.
+//! with the same amount of RAM nothing is written.
+//!
+//! With less RAM, nodes are written ahead of the commit that the mount makes, and leave RAM. Until
+//! that commit nothing on flash leads to them. If the mount is cut, the next one finds the last
+//! commit and its journal as this one did, since no block of the journal is erased before. A tree
+//! that is too high for the RAM is refused, and so is one for whose nodes the chip has no room.
 
 use super::TncIndex;
 use super::apply::Value;
@@ -124,7 +129,7 @@ impl<F: Flash> TncIndex<'_, F> {
                 }
                 continue;
             }
-            self.replay_page(page, frame, slots)?;
+            self.replay_page(page, frame, slots, commit)?;
         }
         Ok((end < written && since >= commit.header.sequence).then_some(since))
     }
@@ -149,6 +154,7 @@ impl<F: Flash> TncIndex<'_, F> {
         page: PageNumber,
         frame: usize,
         slots: Option<usize>,
+        commit: &LastCommit,
     ) -> Result<(), Fault<F::Error>> {
         let (form, key_bytes) = (self.arena.form, self.arena.form.key_bytes);
         let count = match slots {
@@ -167,11 +173,11 @@ impl<F: Flash> TncIndex<'_, F> {
             if slots.is_some() && self.is_made(&key, puts, (frame, start), pointer)? {
                 continue;
             }
-            // RAM suffices if it has room for as many nodes as when the change was made.
-            let room = self.arena.slots().saturating_sub(usize::from(self.tree.height()) + 1);
-            let is_low = self.tree.height() <= height_max(self.arena.slots());
-            if !is_low || self.arena.changed() + change_nodes(self.tree.height()) > room {
-                return Err(Fault::Corrupt { page, reason: Damage::ArenaTooSmall });
+            if !self.has_ram_for_change() {
+                self.write_ahead_in_mount(page, commit)?;
+                if self.space.log.read_raw(page, frame)?.is_err() {
+                    return Err(Fault::Corrupt { page, reason: Damage::Checksum });
+                }
             }
             if puts {
                 let value = match form.apart() {
@@ -184,5 +190,49 @@ impl<F: Flash> TncIndex<'_, F> {
             }
         }
         Ok(())
+    }
+
+    /// Whether RAM has room for the nodes of another change.
+    ///
+    /// It has if it has room for as many nodes as when the change was made. A dirty root counts as
+    /// one of the change.
+    fn has_ram_for_change(&self) -> bool {
+        let height = self.tree.height();
+        let room = self.arena.slots().saturating_sub(usize::from(height) + 1);
+        let changed = self.arena.changed() - usize::from(self.arena.is_dirty(self.tree.root()));
+        height <= height_max(self.arena.slots()) && changed + change_nodes(height) <= room
+    }
+
+    /// Writes nodes ahead of the commit of this mount, until RAM has room for many changes.
+    ///
+    /// `page` is the page of the journal for which it has none.
+    #[cold]
+    #[inline(never)]
+    fn write_ahead_in_mount(
+        &mut self,
+        page: PageNumber,
+        commit: &LastCommit,
+    ) -> Result<(), Fault<F::Error>> {
+        covered!("a mount with less RAM writes nodes ahead of its commit");
+        // No block of the journal is erased before that commit.
+        let (mut opened, mut age) = (Opened::default(), commit.block);
+        while let Some(next) = self.next_block(&mut opened, age, commit)? {
+            self.space.log.blocks.hold(BlockNumber(next.1));
+            age = next;
+        }
+        while self.arena.dirty() > self.arena.slots() / 2 || !self.has_ram_for_change() {
+            let dirty = self.arena.dirty();
+            let least = self.commit_pages() + 2 * self.space.log.block_pages();
+            if self.space.room() > least {
+                self.write_ahead(false)?;
+            }
+            if self.arena.dirty() == dirty {
+                break;
+            }
+        }
+        if self.has_ram_for_change() {
+            return Ok(());
+        }
+        Err(Fault::Corrupt { page, reason: Damage::ArenaTooSmall })
     }
 }

@@ -200,3 +200,53 @@ fn costs_of_ten_thousand_durable_changes_are_as_pinned() {
     }
     assert_eq!(rows, COSTS);
 }
+
+/// A slot of the newest page may be torn: a mount counts it only after 24 equal reads.
+#[test]
+fn a_mount_reads_the_newest_page_of_slots_24_times() {
+    let (mut chip, mut ram) = (Chip::new(SECTORS), ram(&SECTORS, &OPTIONS));
+    let mut index = Tree::format(&mut chip, &OPTIONS, &mut ram).unwrap();
+    index.insert(&[0; 4], &value(0, 0)).unwrap();
+    drop(index);
+    // The first page of a session is that of its first change.
+    let mut index = Tree::open(&mut chip, &OPTIONS, &mut ram).unwrap();
+    for number in 1..4u32 {
+        index.insert(&number.to_be_bytes(), &value(number, 0)).unwrap();
+    }
+    drop(index);
+    // Of the blocks whose pages are read in a mount, only that of the journal is read so often.
+    let reads_in_mount = |chip: &Chip, ram: &mut [u8]| {
+        let mut chip = chip.clone();
+        let before = chip.counters().reads;
+        assert_eq!(Tree::open(&mut chip, &OPTIONS, ram).unwrap().len(), 4);
+        chip.counters().reads - before
+    };
+    let after_cut = reads_in_mount(&chip, &mut ram);
+    let mut closed = chip.clone();
+    Tree::open(&mut closed, &OPTIONS, &mut ram).unwrap().close();
+    let after_end = reads_in_mount(&closed, &mut ram);
+    assert!(after_cut >= after_end + 24, "{after_cut} reads after a cut, {after_end} after an end");
+    // A slot that reads differently in one of the 24 reads does not count.
+    for reads in 0..200 {
+        let mut unstable = Chip::with_seed(SECTORS, reads);
+        unstable.set_faults(Faults { unstable_pages: 1, ..Faults::NONE });
+        Tree::format(&mut unstable, &OPTIONS, &mut ram).unwrap();
+        let mut index = Tree::open(&mut unstable, &OPTIONS, &mut ram).unwrap();
+        index.insert(&[0; 4], &value(0, 0)).unwrap();
+        drop(index);
+        let mut opened = unstable.clone();
+        Tree::open(&mut opened, &OPTIONS, &mut ram).unwrap();
+        let mount = opened.counters().operations() - unstable.counters().operations();
+        unstable.cut_at(mount, Cut::Inside(nandina_sim::Tear::Mixture));
+        let mut index = Tree::open(&mut unstable, &OPTIONS, &mut ram).unwrap();
+        assert!(index.insert(&[1; 4], &value(1, 0)).is_err());
+        drop(index);
+        unstable.restore_power();
+        let len = Tree::open(&mut unstable, &OPTIONS, &mut ram).unwrap().len();
+        // What one mount has decided, every later one finds.
+        for _ in 0..3 {
+            unstable.rest(0);
+            assert_eq!(Tree::open(&mut unstable, &OPTIONS, &mut ram).unwrap().len(), len);
+        }
+    }
+}

@@ -15,7 +15,7 @@ use nandina_sim::{ChipError, Cut};
 
 use super::cuts::Done;
 use super::oracle::{compare, says_none, text};
-use super::variants::changed;
+use super::variants::{changed, with_ram_for_nodes};
 use super::{CutPoint, CutRun, Ground, Hardships};
 use crate::layer::Room;
 use life::{CHANGES_BETWEEN, End, Life, State};
@@ -58,8 +58,10 @@ impl<D: Ground> Runner<D> {
         if life.run.hardships.changed && life.was_stopped {
             life.options = changed::<S>(&life.options, &self.device, &mut life.random);
         }
-        self.ram = vec![0xA5; ram_needed::<S>(&self.device.geometry(), &life.options)];
-        life.options
+        let changed = life.run.hardships.changed;
+        let options = if changed { with_ram_for_nodes(life.options) } else { life.options };
+        self.ram = vec![0xA5; ram_needed::<S>(&self.device.geometry(), &options)];
+        options
     }
 
     /// Opens the index or formats the chip, and does up to `count` acts.
