@@ -151,11 +151,22 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
         let what = "--narrow is for a chip without an FTL: leave --over, ipl and dipl out";
         return Err(LabError(what.into()));
     }
+    let keeps_nodes =
+        |key: &&str| SYSTEMS.iter().any(|system| system.key == *key && system.has_arena());
+    if hardships.journal_values && !subjects.iter().all(|(key, _)| keeps_nodes(key)) {
+        let what = "--journal-values is for tnc, whose leaves can point to values in its journal: add \
+                    --systems tnc";
+        return Err(LabError(what.into()));
+    }
     // With a journal, a chip of small pages either has no room for the commit of each mount, or
     // collects nothing.
+    if narrow && !swarm && arguments.systems.iter().any(|name| keeps_nodes(&name.as_str())) {
+        let what = "--narrow is not for tnc where every operation is cut: on so small a chip of narrow pages its \
+                    journal leaves nothing to collect: leave --narrow out, or add --mode swarm";
+        return Err(LabError(what.into()));
+    }
     let stores = |(key, _): &(&str, _)| {
-        let stores =
-            |system: &Description| system.checkpoints && system.collects() && !system.replays();
+        let stores = |system: &Description| system.checkpoints && system.collects();
         SYSTEMS.iter().any(|system| system.key == *key && stores(system))
     };
     if narrow && !swarm && (checkpoints.is_none() || !subjects.iter().all(stores)) {
@@ -163,8 +174,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
                     --checkpoints 1 --systems wandering,mu,vm,vm-ow,rosette";
         return Err(LabError(what.into()));
     }
-    let keeps_nodes =
-        |key: &&str| SYSTEMS.iter().any(|system| system.key == *key && system.has_arena());
     if overwrite && subjects.iter().any(|(key, layer)| layer.is_some() || !keeps_nodes(key)) {
         let what = "--overwrite is for tnc, which programs changes one by one on such a chip (vm-ow and \
                     rosette-nor always have one): add --systems tnc";
