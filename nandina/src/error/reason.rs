@@ -207,7 +207,10 @@ pub enum BadOption {
     /// The fanout is too small.
     Fanout,
     /// RAM has room for too few nodes.
-    ArenaBytes,
+    ArenaBytes {
+        /// The fewest bytes of RAM for nodes.
+        needed: usize,
+    },
     /// RAM has room for fewer nodes than the journal changes.
     ArenaTooSmall,
     /// The system writes its write buffer as a whole.
@@ -264,7 +267,9 @@ impl fmt::Display for BadOption {
             Self::NoEviction => "eviction is for trees without a journal, which write the whole buffer at once",
             Self::NoRebalancing => "rebalances is for nodes that are replaced in place, without a write_buffer",
             Self::Fanout => "fanout must be at least 4",
-            Self::ArenaBytes => "arena_bytes must have room for 11 nodes",
+            Self::ArenaBytes { needed } => {
+                return write!(f, "arena_bytes must be at least {needed}, for 11 nodes");
+            }
             Self::ArenaTooSmall => {
                 "arena_bytes have no room for the tree and the journal of this index: open it with more, at most as many as before"
             }

@@ -348,8 +348,16 @@ impl Form {
     }
 
     /// Bytes of RAM for nodes.
+    ///
+    /// They are never more than have numbers.
     pub fn arena_bytes(&self, options: &Options) -> usize {
-        options.arena_bytes.unwrap_or(SLOTS * self.slot_bytes())
+        let most = SLOTS_MAX.saturating_mul(self.slot_bytes());
+        options.arena_bytes.unwrap_or(SLOTS * self.slot_bytes()).min(most)
+    }
+
+    /// The fewest bytes of RAM for nodes.
+    pub const fn arena_bytes_min(&self) -> usize {
+        SLOTS_MIN * self.slot_bytes()
     }
 
     /// Nodes that RAM has room for.
@@ -655,6 +663,19 @@ mod tests {
                 assert_eq!(node_in(tag, &area, count), None);
             }
         }
+    }
+
+    #[test]
+    fn ram_for_more_nodes_than_have_numbers_is_not_taken() {
+        let options = |bytes: usize| Options::new(4, 4).arena_bytes(bytes);
+        let form = Form::new(&TLC.geometry, &options(0));
+        let most = SLOTS_MAX * form.slot_bytes();
+        for (bytes, taken) in [(0, 0), (4096, 4096), (most - 1, most - 1), (usize::MAX, most)] {
+            assert_eq!(form.arena_bytes(&options(bytes)), taken);
+        }
+        assert_eq!(form.slots(most), SLOTS_MAX);
+        assert_eq!(form.slots(form.arena_bytes_min()), SLOTS_MIN);
+        assert_eq!(form.slots(form.arena_bytes_min() - 1), SLOTS_MIN - 1);
     }
 
     #[test]

@@ -163,7 +163,7 @@ pub fn check_options<E>(
         return bad(BadOption::CheckpointTooLarge);
     }
     if form.slots(form.arena_bytes(options)) < SLOTS_MIN {
-        return bad(BadOption::ArenaBytes);
+        return bad(BadOption::ArenaBytes { needed: form.arena_bytes_min() });
     }
     let needed = Tnc::ram_needed(geometry, options);
     if ram_bytes < needed {
