@@ -11,6 +11,7 @@ use nandina_lab::check::check;
 use nandina_lab::store::look;
 
 use crate::output::{print, print_json};
+use crate::tables::counted;
 
 #[derive(Args)]
 pub struct Check {
@@ -29,8 +30,16 @@ impl Check {
         if self.json {
             print_json(&found)?;
         } else if found.holds {
+            let journal = found.journal.filter(|journal| journal.pages > 0).map(|journal| {
+                format!(
+                    ", {} newer than the last commit in {} of the journal",
+                    counted(journal.changes, "change"),
+                    counted(journal.pages.into(), "page")
+                )
+            });
+            let journal = journal.unwrap_or_default();
             print(&format!(
-                "{image}: every invariant holds: {}, {} records in {} valid pages; {} pages were read",
+                "{image}: every invariant holds: {}, {} records in {} valid pages{journal}; {} pages were read",
                 found.system.unwrap_or("-"),
                 found.records.unwrap_or(0),
                 found.valid_pages.unwrap_or(0),

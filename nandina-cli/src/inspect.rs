@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use nandina_lab::LabError;
-use nandina_lab::inspect::{Inspection, State, TreeFacts, inspect};
+use nandina_lab::inspect::{Inspection, JournalFacts, State, TreeFacts, inspect};
 use nandina_lab::store::look;
 
 use crate::output::{print, print_json};
-use crate::tables::table;
+use crate::tables::{counted, table};
 use crate::wear::histogram;
 
 /// Losses of a tree that are printed; JSON has them all.
@@ -66,7 +66,9 @@ fn text(inspection: &Inspection) -> String {
         }
     }
     if let Some(tree) = &inspection.tree {
-        text += &format!("\n\nTree of the newest root\n{}", tree_text(tree));
+        let newest = if inspection.journal.is_some() { "last commit" } else { "newest root" };
+        text += &format!("\n\nTree of the {newest}\n{}", tree_text(tree));
+        text += &inspection.journal.as_ref().map_or_else(String::new, journal_text);
         if let Some(pages @ 1..) = inspection.unexplained_pages {
             text += &format!(
                 "\n{pages} damaged pages are newer than the newest root that can be read, and no power cut \
@@ -104,7 +106,12 @@ fn tree_text(tree: &TreeFacts) -> String {
         ]);
     }
     // The header of a page does not count the records that were appended to it.
-    let records = if tree.records_reached > tree.records.into() {
+    let records = if tree.packed.is_some() {
+        format!(
+            "{} records as of that commit, {} of them can be reached",
+            tree.records, tree.records_reached
+        )
+    } else if tree.records_reached > tree.records.into() {
         format!("{} records, {} when the newest page was begun", tree.records_reached, tree.records)
     } else {
         format!("{} records, {} of them can be reached", tree.records, tree.records_reached)
@@ -113,6 +120,20 @@ fn tree_text(tree: &TreeFacts) -> String {
         "root in page {}, sequence {}, height {}, {records}\n{levels}",
         tree.root_page, tree.sequence, tree.height
     );
+    if let Some(packed) = tree.packed {
+        text += &format!(
+            "\n{} hold its nodes, of which a page has at most {}; values are ",
+            counted(packed.pages_of_nodes.into(), "page"),
+            packed.nodes_max
+        );
+        text += &match packed.values_in_journal {
+            false => "in its leaves".to_string(),
+            true => format!(
+                "where they were written, in {}",
+                counted(packed.pages_of_values.into(), "page")
+            ),
+        };
+    }
     for loss in tree.losses.iter().take(LOSSES_SHOWN) {
         text += &format!("\nlost: page {}, level {}: {}", loss.page, loss.level, loss.reason);
     }
@@ -122,6 +143,27 @@ fn tree_text(tree: &TreeFacts) -> String {
     text
 }
 
+/// What is newer than the last commit, and how much of it a mount reads.
+fn journal_text(journal: &JournalFacts) -> String {
+    let JournalFacts { pages, changes, pages_of_slots, changes_in_slots } = *journal;
+    if pages == 0 {
+        return "\nNothing is newer: the journal after it is empty.".into();
+    }
+    let changes = counted(changes, "change");
+    let mut text = format!(
+        "\nThe journal after it has {changes} in {}, which a mount reads and makes again",
+        counted(pages.into(), "page")
+    );
+    if pages_of_slots > 0 {
+        text += &format!(
+            "; {} of these changes are in slots of {}",
+            changes_in_slots,
+            counted(pages_of_slots.into(), "page")
+        );
+    }
+    text + "."
+}
+
 fn pages_text(inspection: &Inspection) -> String {
     let pages = &inspection.pages;
     let mut counts = table(&["pages", "count"], 1);
@@ -129,7 +171,7 @@ fn pages_text(inspection: &Inspection) -> String {
         ("valid: they hold a node or a value of the tree", pages.valid),
         ("stale: superseded", pages.stale),
         ("of checkpoints, new and old", pages.checkpoints),
-        ("of a journal: changes that a mount makes again", pages.journal),
+        ("of a journal, newer than the last commit", pages.journal),
         ("of an operation that was cut", pages.unfinished),
         ("of an index that was here before", pages.other_index),
         ("erased", pages.erased),

@@ -21,6 +21,11 @@ pub fn table(header: &[&str], text_columns: usize) -> Table {
     table
 }
 
+/// So many things of this name.
+pub fn counted(count: u64, name: &str) -> String {
+    if count == 1 { format!("1 {name}") } else { format!("{count} {name}s") }
+}
+
 /// A part of a whole, in per cent.
 pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 { "-".into() } else { format!("{:.1} %", 100.0 * part as f64 / whole as f64) }

@@ -327,3 +327,38 @@ fn a_file_may_be_loaded_by_its_first_two_columns() {
     folder.ok("image load a.img turned.csv --value n");
     assert_eq!(folder.ok("image get a.img minus"), "7\n");
 }
+
+#[test]
+fn what_is_newer_than_a_commit_is_counted() {
+    for (device, pages, slots, text) in [
+        ("nor", 1, 4, "has 4 changes in 1 page, which a mount reads and makes again; 4 of these "),
+        ("slc", 4, 0, "has 4 changes in 4 pages, which a mount reads and makes again."),
+    ] {
+        let folder = Folder::new();
+        let create = format!("image create a.img --device {device} --blocks 32 --system tnc");
+        folder.ok(&format!("{create} --key u32 --value text:12"));
+        let empty = folder.ok("inspect a.img");
+        assert!(empty.contains("Nothing is newer: the journal after it is empty."), "{empty}");
+        fs::write(folder.path("rows.csv"), "id,name\n1,one\n2,two\n3,three\n4,four\n").unwrap();
+        folder.ok("image load a.img rows.csv");
+        let found = folder.json(0, "inspect a.img");
+        let expected = json!({
+            "pages": pages, "changes": 4,
+            "pages_of_slots": u32::from(slots > 0), "changes_in_slots": slots,
+        });
+        assert_eq!(found["journal"], expected, "{device}");
+        assert_eq!(found["tree"]["records_reached"], 0);
+        let inspected = folder.ok("inspect a.img");
+        for part in ["Tree of the last commit", "0 records as of that commit, 0 of them", text] {
+            assert!(inspected.contains(part), "{part}: {inspected}");
+        }
+        let check = folder.json(0, "check a.img");
+        assert_eq!((&check["records"], &check["journal"]), (&json!(4), &expected), "{device}");
+        let checked = folder.ok("check a.img");
+        assert!(checked.contains(", 4 changes newer than the last commit in "), "{checked}");
+    }
+    let folder = Folder::new();
+    folder.create("mu", "u32", "u32");
+    assert_eq!(folder.json(0, "inspect a.img")["journal"], Value::Null);
+    assert_eq!(folder.json(0, "check a.img")["journal"], Value::Null);
+}

@@ -9,7 +9,7 @@ use nandina_sim::Chip;
 use serde::Serialize;
 
 use crate::LabError;
-use crate::inspect::{Pages, TreeFacts, walk};
+use crate::inspect::{JournalFacts, Pages, TreeFacts, walk};
 use crate::opened::{Job, copy_to_look_at, medium_of, with_index};
 
 /// The result of a check.
@@ -23,6 +23,8 @@ pub struct Check {
     pub records: Option<u32>,
     /// Valid pages, by the index's own count.
     pub valid_pages: Option<u32>,
+    /// Changes that are newer than the newest root, if the system has a journal.
+    pub journal: Option<JournalFacts>,
     /// Pages of the chip that were read.
     pub pages_read: u32,
     /// Each invariant that does not hold, with its page.
@@ -36,6 +38,7 @@ pub fn check(chip: &Chip) -> Result<Check, LabError> {
         system: None,
         records: None,
         valid_pages: None,
+        journal: None,
         pages_read: 0,
         violations: Vec::new(),
     };
@@ -51,7 +54,9 @@ pub fn check(chip: &Chip) -> Result<Check, LabError> {
     check.pages_read = pages.found.len() as u32;
     let root = pages.newest().and_then(|newest| pages.roots(&newest).first().copied());
     let tree = root.map(|root| walk(&mut pages, root)).transpose()?.map(|walk| walk.facts);
-    let behind = root.map_or(0, |root| pages.journal_behind(root));
+    check.journal = root.map(|root| pages.journal_behind(root)).transpose()?.flatten();
+    let replays = check.journal.is_some_and(|journal| journal.pages > 0);
+    let behind = replays || pages.has_half_made_batch();
     let mut copy = copy_to_look_at(chip);
     let own = Own { programs: copy.counters().programs };
     match with_index(&mut copy, &medium, own) {
@@ -118,9 +123,9 @@ impl Job for Own {
 
 /// Compares the index's own figures with those of the independent walk.
 ///
-/// Changes in so many pages `behind` the newest root are in no tree on the chip. Pages
-/// of the nodes that they touch are not valid any more, nor are those that a mount wrote anew.
-fn compare(own: &Answer, tree: Option<&TreeFacts>, behind: u32, violations: &mut Vec<String>) {
+/// Changes `behind` the newest root are in no tree on the chip. Pages of the nodes that they touch
+/// are not valid any more, nor are those that a mount wrote anew.
+fn compare(own: &Answer, tree: Option<&TreeFacts>, behind: bool, violations: &mut Vec<String>) {
     match &own.scanned {
         Ok(scanned) if *scanned == own.records => {}
         Ok(scanned) => violations.push(format!(
@@ -133,13 +138,13 @@ fn compare(own: &Answer, tree: Option<&TreeFacts>, behind: u32, violations: &mut
         violations.push("the index opens, but no root was found on the chip".into());
         return;
     };
-    if behind == 0 && tree.records_reached != u64::from(own.records) {
+    if !behind && tree.records_reached != u64::from(own.records) {
         violations.push(format!(
             "the leaves hold {} records, the index says that it has {}",
             tree.records_reached, own.records
         ));
     }
-    if behind == 0 && !own.committed && tree.valid_pages != own.valid_pages {
+    if !behind && !own.committed && tree.valid_pages != own.valid_pages {
         violations.push(format!(
             "{} pages hold readable nodes, the index counts {} as valid",
             tree.valid_pages, own.valid_pages

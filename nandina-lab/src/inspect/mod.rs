@@ -10,7 +10,7 @@ mod pages;
 mod reader;
 mod walk;
 
-pub use walk::{LevelFacts, Loss, TreeFacts};
+pub use walk::{LevelFacts, Loss, PackedFacts, TreeFacts};
 
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ pub struct PageCounts {
     pub stale: u32,
     /// Pages of checkpoints, in use or not.
     pub checkpoints: u32,
-    /// Changes of a journal that are newer than the newest root, which a mount makes again.
+    /// Pages of a journal that are newer than the newest root; [`Inspection::journal`] has more.
     pub journal: u32,
     /// Written after the newest root, by an operation that was cut.
     pub unfinished: u32,
@@ -100,6 +100,21 @@ pub struct PageCounts {
     pub other_version: u32,
     /// Readable, but the ECC corrected so many bits that they should be written again.
     pub corrected: u32,
+}
+
+/// Changes that are newer than the newest root, in pages of a journal.
+///
+/// A mount reads these pages and makes the changes again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct JournalFacts {
+    /// Pages that a mount reads.
+    pub pages: u32,
+    /// Changes in them.
+    pub changes: u64,
+    /// Pages of which each change was programmed by itself, into a slot.
+    pub pages_of_slots: u32,
+    /// Changes in those.
+    pub changes_in_slots: u64,
 }
 
 /// Decodable pages of the index, by the lowest level in them.
@@ -136,6 +151,8 @@ pub struct Inspection {
     pub medium: Option<MediumFacts>,
     /// The tree below the newest root.
     pub tree: Option<TreeFacts>,
+    /// Changes that are newer than that root, if the system has a journal.
+    pub journal: Option<JournalFacts>,
     /// If the index opens: damaged pages newer than its root that no cut explains.
     ///
     /// If there are any, newer roots may have been damaged later, and the changes that they
@@ -162,12 +179,14 @@ pub fn inspect(chip: &Chip) -> Result<Inspection, LabError> {
     let roots = newest.map_or_else(Vec::new, |newest| pages.roots(&newest));
     let mut newest_walk = None;
     let mut older_tree = None;
+    let mut journal = None;
     if let Some((&root, older)) = roots.split_first() {
         let tree = walk(&mut pages, root)?;
         if !tree.facts.losses.is_empty() {
             older_tree = best_of(&mut pages, older)?;
         }
         newest_walk = Some(tree);
+        journal = pages.journal_behind(root)?;
     }
     let opened = open_copy(chip);
     let whole = newest_walk.as_ref().is_some_and(|walk| walk.facts.losses.is_empty());
@@ -191,6 +210,7 @@ pub fn inspect(chip: &Chip) -> Result<Inspection, LabError> {
         refusal: opened.err(),
         medium: newest.map(|newest| facts_of(&newest)),
         tree: newest_walk.map(|walk| walk.facts),
+        journal,
         older_tree,
         pages: counts,
         decodable: newest.map_or_else(Vec::new, |newest| decodable(&pages, &newest)),

@@ -8,7 +8,7 @@ use nandina::engine::Packed;
 use nandina::flash::PageNumber;
 use nandina::node::Node;
 
-use super::walk::{LevelFacts, Walker};
+use super::walk::{LevelFacts, PackedFacts, Walker};
 use crate::LabError;
 
 impl Walker<'_> {
@@ -30,6 +30,7 @@ impl Walker<'_> {
             return Ok(());
         }
         let mut levels = LevelFacts::of_tree(height);
+        let (mut of_nodes, mut of_values) = (BTreeSet::new(), BTreeSet::new());
         // Each node is visited once, so pointers in a circle end.
         let mut seen = BTreeSet::new();
         let mut open = vec![(root.0, nodes - 1, height)];
@@ -57,7 +58,7 @@ impl Walker<'_> {
                 self.lose(page, level, "a node has more records than fit");
                 continue;
             };
-            self.valid.insert(page);
+            of_nodes.insert(page);
             levels[usize::from(height - level)].add(node.count(), capacity);
             let places = (0..node.count()).rev().map(|slot| {
                 let pointer = node.pointer(slot);
@@ -70,26 +71,37 @@ impl Walker<'_> {
                 let keys = (0..node.count()).rev().map(|slot| node.key(slot).to_vec());
                 let values: Vec<_> = places.zip(keys).collect();
                 for ((to, place), key) in values {
-                    self.find_value(&packed, (to, place), &key, sizes)?;
+                    if self.find_value(&packed, (to, place), &key, sizes)? {
+                        of_values.insert(to);
+                    }
                 }
             }
         }
         levels.iter_mut().for_each(LevelFacts::finish);
         self.facts.levels = levels;
+        self.facts.packed = Some(PackedFacts {
+            nodes_max: places as u32,
+            pages_of_nodes: of_nodes.len() as u32,
+            values_in_journal: apart,
+            pages_of_values: of_values.len() as u32,
+        });
+        self.valid.extend(of_nodes.into_iter().chain(of_values));
         Ok(())
     }
 
     /// Looks for the value of `key` where a leaf points to: at a place in a page of its own.
+    ///
+    /// Returns whether it is there.
     fn find_value(
         &mut self,
         packed: &Packed,
         (page, place): (u32, usize),
         key: &[u8],
         sizes: (usize, usize),
-    ) -> Result<(), LabError> {
+    ) -> Result<bool, LabError> {
         if let Some(reason) = self.fault(page, u8::MAX, page) {
             self.lose(page, 0, reason);
-            return Ok(());
+            return Ok(false);
         }
         let header = self.pages.found[page as usize].as_ref().ok().copied();
         let area_bytes = self.pages.layout.area_bytes();
@@ -97,9 +109,8 @@ impl Walker<'_> {
         let start = header.and_then(|header| (packed.record_at)(&header, area, sizes, place));
         if start.is_none_or(|start| area[start..start + sizes.0] != *key) {
             self.lose(page, 0, "it lacks the value of a record");
-            return Ok(());
+            return Ok(false);
         }
-        self.valid.insert(page);
-        Ok(())
+        Ok(true)
     }
 }

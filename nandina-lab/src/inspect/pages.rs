@@ -3,9 +3,10 @@
 //! A page is judged by its own content, not by pages that refer to it; no tree is walked here.
 
 use nandina::flash::{Flash, FlashError, PageNumber, Reading};
-use nandina::node::{Gaps, HEADER_BYTES, PageFault, PageLayout};
+use nandina::node::{Gaps, HEADER_BYTES, ONE_BY_ONE, PageFault, PageLayout};
 use nandina_sim::Chip;
 
+use super::JournalFacts;
 use super::header::Header;
 use super::reader::reader_of;
 use crate::LabError;
@@ -125,22 +126,39 @@ impl Pages {
         of_trees.max_by_key(|header| header.sequence)
     }
 
-    /// Pages with changes that a mount makes after the page `root`: those of a journal.
-    ///
-    /// Or the page that stores a batch of leaves, if a cut has left that half made.
-    pub fn journal_behind(&self, root: PageNumber) -> u32 {
-        let Some(Ok(root)) = self.found.get(root.0 as usize) else { return 0 };
-        let Some(reader) = reader_of(root.medium.system) else { return 0 };
-        let Some(packed) = reader.packed else {
-            let newest = self.newest().filter(|_| reader.system.has_directory());
-            return u32::from(newest.is_some_and(|newest| is_half_made(&newest)));
+    /// Whether a cut has left a batch of leaves half made, which a mount makes.
+    pub fn has_half_made_batch(&self) -> bool {
+        let has_directory = |newest: &Header| {
+            reader_of(newest.medium.system).is_some_and(|reader| reader.system.has_directory())
         };
+        self.newest().filter(has_directory).is_some_and(|newest| is_half_made(&newest))
+    }
+
+    /// The journal after the page `root`, if the system of that has one.
+    pub fn journal_behind(&mut self, root: PageNumber) -> Result<Option<JournalFacts>, LabError> {
+        let Some(Ok(root)) = self.found.get(root.0 as usize).copied() else { return Ok(None) };
+        let packed = reader_of(root.medium.system).and_then(|reader| reader.packed);
+        let Some(packed) = packed else { return Ok(None) };
         let counts = |header: &Header| {
             (packed.is_journal)(header)
                 && header.identity == root.identity
                 && header.sequence > root.sequence
         };
-        self.readable().filter(|(_, header)| counts(header)).count() as u32
+        let newer: Vec<_> = self.readable().filter(|(_, header)| counts(header)).collect();
+        let newer: Vec<_> = newer.into_iter().map(|(page, header)| (page, *header)).collect();
+        let sizes = (usize::from(root.medium.key_bytes), usize::from(root.medium.value_bytes));
+        let area_bytes = self.layout.area_bytes();
+        let mut facts = JournalFacts::default();
+        for (page, header) in newer {
+            let changes = (packed.changes)(&header, &self.bytes(page)?[..area_bytes], sizes) as u64;
+            facts.pages += 1;
+            facts.changes += changes;
+            if header.lowest == ONE_BY_ONE {
+                facts.pages_of_slots += 1;
+                facts.changes_in_slots += changes;
+            }
+        }
+        Ok(Some(facts))
     }
 
     /// The roots of the index that `newest` belongs to, the newest first.

@@ -71,6 +71,19 @@ pub struct Loss {
     pub reason: &'static str,
 }
 
+/// Pages of a tree that hold several nodes each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct PackedFacts {
+    /// The most nodes that a page can hold.
+    pub nodes_max: u32,
+    /// Pages that hold a node that could be read.
+    pub pages_of_nodes: u32,
+    /// Whether leaves point to values that stay in the journal.
+    pub values_in_journal: bool,
+    /// Pages that hold such a value that could be read.
+    pub pages_of_values: u32,
+}
+
 /// A tree, as far as it can be walked.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TreeFacts {
@@ -84,8 +97,10 @@ pub struct TreeFacts {
     pub records: u32,
     /// Records in leaves that could be read.
     pub records_reached: u64,
-    /// Pages that hold a node that could be read.
+    /// Pages that hold a node that could be read, or a value.
     pub valid_pages: u32,
+    /// Where a page holds several nodes: how many at most, and what the pages hold.
+    pub packed: Option<PackedFacts>,
     /// Each level, the root's first.
     pub levels: Vec<LevelFacts>,
     /// Nodes that could not be read.
@@ -118,6 +133,7 @@ pub fn walk(pages: &mut Pages, page: PageNumber) -> Result<Walk, LabError> {
         records: root.records,
         records_reached: 0,
         valid_pages: 0,
+        packed: None,
         levels: Vec::new(),
         losses: Vec::new(),
     };

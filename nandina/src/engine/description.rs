@@ -248,6 +248,10 @@ pub struct Packed {
     pub node_at: fn(u8, &[u8], usize) -> Option<NodeRange>,
     /// Whether a page with this header holds changes of the journal.
     pub is_journal: fn(&PageHeader) -> bool,
+    /// How many changes a page of the journal holds, the last of which may be torn.
+    ///
+    /// 0 if its count is impossible.
+    pub changes: fn(&PageHeader, &[u8], RecordSizes) -> usize,
     /// Whether values are stored apart from the nodes, as a page of nodes says.
     pub apart: fn(&[u8]) -> bool,
     /// How many numbers pointers have for what is in a page.

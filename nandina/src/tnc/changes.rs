@@ -6,8 +6,10 @@
 
 use core::ops::Range;
 
+use crate::bytes::u16_at;
 use crate::engine::RecordSizes;
-use crate::node::slot::TAG_BYTES;
+use crate::node::slot::{self, State, TAG_BYTES};
+use crate::node::{ONE_BY_ONE, PageHeader};
 
 /// Bytes of the count with which a journal page begins.
 pub const COUNT_BYTES: usize = 2;
@@ -55,4 +57,19 @@ pub const fn records_max(area_bytes: usize, sizes: RecordSizes) -> usize {
     let (entries, slots) = (entries_in(area_bytes, sizes), slots_in(area_bytes, sizes));
     let most = if entries > slots { entries } else { slots };
     if most > RECORDS_MAX { RECORDS_MAX } else { most }
+}
+
+/// The number of changes in the area of a page of the journal with this header.
+///
+/// 0 if more are counted than fit. Those that were programmed one by one end at the first that is
+/// not whole.
+pub fn changes_in(header: &PageHeader, area: &[u8], sizes: RecordSizes) -> usize {
+    if header.lowest == ONE_BY_ONE {
+        let is_whole = |&at: &usize| {
+            matches!(slot::state(&area[slot_range(area.len(), sizes, at)]), State::Whole(_))
+        };
+        return (0..slots_in(area.len(), sizes)).take_while(is_whole).count();
+    }
+    let count = if area.len() < COUNT_BYTES { 0 } else { u16_at(area, 0).into() };
+    if count > entries_in(area.len(), sizes) { 0 } else { count }
 }

@@ -1,5 +1,6 @@
 //! The system: its options, its RAM, and the most that any call can cost.
 
+use super::changes::changes_in;
 use super::form::{self, Form, SLOTS_MIN, Size, change_nodes, commit_pages, height_max};
 use super::live::Live;
 use super::mount::is_journal;
@@ -202,6 +203,7 @@ impl System for Tnc {
         node_bytes: form::node_bytes_in,
         node_at: form::node_in,
         is_journal,
+        changes: changes_in,
         apart: form::apart_in,
         numbers: form::numbers_in,
         record_at,
