@@ -7,15 +7,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use nandina::Options;
 use nandina::engine::KEY_BYTES_MAX;
 use nandina_lab::LabError;
-use nandina_lab::store::{Cell, Kind, Rows, ScanRange, Store, blocks_max};
+use nandina_lab::store::{CHECKPOINTS, Cell, Kind, Rows, ScanRange, Store, blocks_max};
 
 use serde_json::json;
 
 use crate::choose::device;
 use crate::output::{self, complain, print, print_json, written};
 use crate::progress::Progress;
+use crate::settings::NodeSettings;
 
 /// KIND is u32, i32, u64, i64, text:N (UTF-8, padded with zero bytes to N) or hex:N (exactly N
 /// bytes).
@@ -60,6 +62,8 @@ pub struct Create {
     /// every block; they take four blocks and some room beside, much of a chip of few blocks
     #[arg(long)]
     checkpoints: bool,
+    #[command(flatten)]
+    nodes: NodeSettings,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -186,7 +190,12 @@ impl Create {
             }
         };
         let value = kind("--value", &self.value)?;
-        Store::create(&self.image, profile, &self.system, key, value, self.checkpoints)?;
+        let options = Options {
+            checkpoints: self.checkpoints.then_some(CHECKPOINTS),
+            ..Options::new(key.bytes().into(), value.bytes().into())
+        };
+        let options = self.nodes.of(options, &self.system)?;
+        Store::create(&self.image, profile, &self.system, (key, value), &options)?;
         let (key, value) = (key.to_string(), value.to_string());
         let blocks = profile.geometry.blocks;
         let object = json!({

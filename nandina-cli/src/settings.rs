@@ -42,12 +42,8 @@ pub struct Settings {
     /// Blocks from one checkpoint to the next, 1 to 12 [default: no checkpoints]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=12))]
     checkpoints: Option<u32>,
-    /// Bytes of RAM for nodes of tnc [default: 32 nodes]
-    #[arg(long, value_name = "BYTES", value_parser = size(0..=1 << 32))]
-    arena_bytes: Option<usize>,
-    /// The most children of an inner node of tnc, which bounds the size of nodes [default: 32]
-    #[arg(long, value_name = "CHILDREN", value_parser = clap::value_parser!(u16).range(4..))]
-    fanout: Option<u16>,
+    #[command(flatten)]
+    nodes: NodeSettings,
     /// Pages of the journal of tnc from one commit to the next [default: 128]
     #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..))]
     journal_pages: Option<u32>,
@@ -55,13 +51,50 @@ pub struct Settings {
     /// or a thirty-second of the largest commit, and all at once if these are fewer than 16 steps]
     #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..))]
     commit_step: Option<u32>,
+    /// Leaves that the directory of rosette has RAM for, whatever the keys [default: as many as the chip allows]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..))]
+    leaves: Option<u32>,
+}
+
+/// Settings of the nodes of tnc; its medium states all but the first.
+#[derive(Args, Clone, Copy)]
+pub struct NodeSettings {
+    /// Bytes of RAM for nodes of tnc, 11 nodes and more; those for more than 65,520 are not taken
+    /// [default: 32 nodes]
+    #[arg(long, value_name = "BYTES", value_parser = size(0..=1 << 32))]
+    arena_bytes: Option<usize>,
+    /// The most children of an inner node of tnc: nodes have room for so many, and are packed into
+    /// pages by the bytes that they use [default: nodes have fixed places, with room for 32
+    /// children or 4 records, or more where these fill the page]
+    #[arg(long, value_name = "CHILDREN", value_parser = clap::value_parser!(u16).range(4..))]
+    fanout: Option<u16>,
     /// Whether the values of tnc stay in the journal, where they were first written, and its tree
     /// has pointers [default: values of an eighth of a page and more]
     #[arg(long, value_name = "BOOL")]
     journal_values: Option<bool>,
-    /// Leaves that the directory of rosette has RAM for, whatever the keys [default: as many as the chip allows]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(2..))]
-    leaves: Option<u32>,
+}
+
+impl NodeSettings {
+    fn given(self) -> [Given; 3] {
+        [
+            ("--arena-bytes", self.arena_bytes.is_some(), |system| system.has_arena()),
+            ("--fanout", self.fanout.is_some(), |system| system.has_arena()),
+            ("--journal-values", self.journal_values.is_some(), |system| system.has_arena()),
+        ]
+    }
+
+    /// Returns `options` with these settings, for an index of `system`.
+    ///
+    /// Refuses them where `system` does not have them.
+    pub fn of(self, options: Options, system: &str) -> Result<Options, LabError> {
+        refuse_foreign(&self.given(), &[system], "--system")?;
+        Ok(self.set(options))
+    }
+
+    fn set(self, options: Options) -> Options {
+        let Self { arena_bytes, fanout, journal_values } = self;
+        Options { arena_bytes, fanout, journal_values, ..options }
+    }
 }
 
 /// An option, whether it was given, and whether a system has it.
@@ -81,27 +114,16 @@ impl Settings {
             let what = "--eviction is for a write buffer: add --write-buffer PAGES or leave it out";
             return Err(LabError(what.into()));
         }
-        let given: [Given; 9] = [
+        let given: [Given; 6] = [
             ("--rebalance", self.rebalance, Description::has_rebalancing),
             ("--eviction", self.eviction != Eviction::All, Description::has_evictions),
             ("--victims", self.victims != GcPolicy::Fewest, Description::collects),
-            ("--arena-bytes", self.arena_bytes.is_some(), |system| system.has_arena()),
-            ("--fanout", self.fanout.is_some(), |system| system.has_arena()),
             ("--journal-pages", self.journal_pages.is_some(), |system| system.has_arena()),
             ("--commit-step", self.commit_step.is_some(), |system| system.has_arena()),
-            ("--journal-values", self.journal_values.is_some(), |system| system.has_arena()),
             ("--leaves", self.leaves.is_some(), |system| system.has_directory()),
         ];
-        for (option, _, has) in given.into_iter().filter(|(_, is_given, _)| *is_given) {
-            let having: Vec<_> =
-                SYSTEMS.iter().filter(|system| has(system)).map(|system| system.key).collect();
-            if !systems.iter().any(|system| having.contains(system)) {
-                let having = having.join(", ");
-                return Err(LabError(format!(
-                    "{option} is for {having}: choose such a system with --systems or leave it out"
-                )));
-            }
-        }
+        refuse_foreign(&given, systems, "--systems")?;
+        refuse_foreign(&self.nodes.given(), systems, "--systems")?;
         Ok(Options {
             read_cache: self.read_cache,
             write_cache: self.write_cache,
@@ -112,13 +134,25 @@ impl Settings {
             victims: self.victims,
             validity: self.validity,
             checkpoints: self.checkpoints,
-            arena_bytes: self.arena_bytes,
-            fanout: self.fanout,
             journal_pages: self.journal_pages,
             commit_step: self.commit_step,
-            journal_values: self.journal_values,
             leaves: self.leaves,
-            ..options
+            ..self.nodes.set(options)
         })
     }
+}
+
+/// Refuses options that were given and that none of `systems` has; `choice` chooses systems.
+fn refuse_foreign(given: &[Given], systems: &[&str], choice: &str) -> Result<(), LabError> {
+    for (option, _, has) in given.iter().filter(|(_, is_given, _)| *is_given) {
+        let having: Vec<_> =
+            SYSTEMS.iter().filter(|system| has(system)).map(|system| system.key).collect();
+        if !systems.iter().any(|system| having.contains(system)) {
+            let having = having.join(", ");
+            return Err(LabError(format!(
+                "{option} is for {having}: choose such a system with {choice} or leave it out"
+            )));
+        }
+    }
+    Ok(())
 }

@@ -329,6 +329,53 @@ fn a_file_may_be_loaded_by_its_first_two_columns() {
 }
 
 #[test]
+fn settings_of_the_medium_of_tnc_are_given_once() {
+    let create = "image create a.img --system tnc --key i32 --value text:12";
+    for (device, settings, packed) in [
+        ("slc --blocks 32", "", json!([7, false])),
+        ("slc --blocks 32", "--fanout 8", json!([58, false])),
+        ("mlc --blocks 64", "--fanout 200 --arena-bytes 120000", json!([4, false])),
+        ("slc --blocks 32", "--journal-values true", json!([7, true])),
+        ("slc --blocks 32", "--fanout 16 --journal-values true --checkpoints", json!([30, true])),
+        ("nor --blocks 64", "--fanout 5 --arena-bytes 9000", json!([6, false])),
+        ("nor --blocks 64", "--fanout 4 --journal-values true", json!([10, true])),
+    ] {
+        let folder = Folder::new();
+        folder.ok(&format!("{create} --device {device} {settings}"));
+        let shape = |object: &Value| {
+            let packed = &object["tree"]["packed"];
+            json!([packed["nodes_max"], packed["values_in_journal"]])
+        };
+        assert_eq!(shape(&folder.json(0, "inspect a.img")), packed, "{device} {settings}");
+        assert_eq!(folder.ok("image put a.img -5 minus"), "put\n", "{settings}");
+        let rows: String = (0..400).map(|row| format!("{row},row {row}\n")).collect();
+        fs::write(folder.path("rows.csv"), format!("id,name\n{rows}")).unwrap();
+        folder.ok("image load a.img rows.csv");
+        assert_eq!(folder.ok("image get a.img 399"), "row 399\n");
+        assert_eq!(folder.ok("image remove a.img 7"), "removed\n");
+        let scan = folder.ok("image scan a.img --to 8");
+        assert_eq!(scan.lines().count(), 10, "{settings}: {scan}");
+        let check = folder.json(0, "check a.img");
+        assert_eq!((&check["holds"], &check["records"]), (&json!(true), &json!(400)));
+        let found = folder.json(0, "inspect a.img");
+        assert_eq!((&found["state"], &shape(&found)), (&json!("whole"), &packed), "{settings}");
+    }
+    let folder = Folder::new();
+    for (line, part) in [
+        ("mu --fanout 8", "--fanout is for tnc: choose such a system with --system or"),
+        ("vm --arena-bytes 9000", "--arena-bytes is for tnc: choose"),
+        ("rosette --journal-values false", "--journal-values is for tnc: choose"),
+        ("tnc --arena-bytes 900", "tnc: arena_bytes must be at least "),
+        ("tnc --fanout 3", "invalid value '3' for '--fanout"),
+    ] {
+        let create = "image create a.img --device slc --key u32 --value u32 --system";
+        let text = folder.mistake(&format!("{create} {line}"));
+        assert!(text.contains(part), "{line}: {text}");
+        assert!(!folder.path("a.img").exists(), "{line}");
+    }
+}
+
+#[test]
 fn what_is_newer_than_a_commit_is_counted() {
     for (device, pages, slots, text) in [
         ("nor", 1, 4, "has 4 changes in 1 page, which a mount reads and makes again; 4 of these "),

@@ -45,16 +45,34 @@ pub fn medium_of(chip: &Chip) -> Result<Medium, OpenError<ChipError>> {
 
 /// Opens the index of `medium` on `chip` and runs `job` on it.
 pub fn with_index<J: Job>(chip: &mut Chip, medium: &Medium, job: J) -> Result<J::Output, LabError> {
-    let Some(system) = key_of(medium.system) else {
-        let what = format!("the index is of system number {}, which is not known", medium.system);
-        return Err(LabError(what));
-    };
-    visit(system, Open { chip, medium, job }).unwrap_or_else(|| Err(LabError::no_system(system)))
+    With { medium, arena_bytes: None }.run(chip, job)
+}
+
+/// What is known of an index before it is opened.
+pub struct With<'m> {
+    /// What its pages state.
+    pub medium: &'m Medium,
+    /// Bytes of RAM for nodes, if more or fewer than by default are wanted.
+    pub arena_bytes: Option<usize>,
+}
+
+impl With<'_> {
+    /// Opens the index on `chip` and runs `job` on it.
+    pub fn run<J: Job>(&self, chip: &mut Chip, job: J) -> Result<J::Output, LabError> {
+        let code = self.medium.system;
+        let Some(system) = key_of(code) else {
+            return Err(LabError(format!(
+                "the index is of system number {code}, which is not known"
+            )));
+        };
+        visit(system, Open { chip, with: self, job })
+            .unwrap_or_else(|| Err(LabError::no_system(system)))
+    }
 }
 
 struct Open<'c, J> {
     chip: &'c mut Chip,
-    medium: &'c Medium,
+    with: &'c With<'c>,
     job: J,
 }
 
@@ -62,9 +80,11 @@ impl<J: Job> Visitor for Open<'_, J> {
     type Output = Result<J::Output, LabError>;
 
     fn visit<S: System + 'static>(self) -> Self::Output {
-        let (key_bytes, value_bytes) = (self.medium.key_bytes, self.medium.value_bytes);
+        let medium = self.with.medium;
+        let (key_bytes, value_bytes) = (medium.key_bytes, medium.value_bytes);
         let mut options = Options {
-            checkpoints: self.medium.checkpoints.then_some(CHECKPOINTS),
+            checkpoints: medium.checkpoints.then_some(CHECKPOINTS),
+            arena_bytes: self.with.arena_bytes,
             ..Options::new(key_bytes.into(), value_bytes.into())
         };
         let geometry = self.chip.profile().geometry;

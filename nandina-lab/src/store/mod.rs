@@ -5,6 +5,7 @@
 mod kind;
 mod rows;
 
+pub use crate::opened::CHECKPOINTS;
 pub use kind::{Cell, Kind};
 pub use nandina_sim::blocks_max;
 pub use rows::Rows;
@@ -20,12 +21,14 @@ use nandina::{Index, Inserted, Options, Removed, System, ram_needed};
 use nandina_sim::{Chip, Image};
 
 use crate::LabError;
-use crate::opened::{CHECKPOINTS, Job, medium_of, with_index};
+use crate::opened::{Job, With, medium_of};
 
 /// The label for the kind of the keys.
 pub const KEY_LABEL: &str = "key";
 /// The label for the kind of the values.
 pub const VALUE_LABEL: &str = "value";
+/// The label for the bytes of RAM for nodes with which the index was made, if they were given.
+pub const ARENA_LABEL: &str = "arena bytes";
 /// The label for the number of records inserted, replaced or removed.
 pub const CHANGES_LABEL: &str = "changes";
 
@@ -44,6 +47,7 @@ pub struct Store {
     medium: Medium,
     key: Kind,
     value: Kind,
+    arena_bytes: Option<usize>,
 }
 
 /// The records of a scan.
@@ -73,21 +77,24 @@ pub struct Loaded {
 impl Store {
     /// Makes an image with an empty index of `system` on a new chip.
     ///
-    /// `path` must not exist.
+    /// `path` must not exist. The kinds are those of keys and values, of which `options` has the
+    /// bytes.
     pub fn create(
         path: &Path,
         profile: Profile,
         system: &str,
-        key: Kind,
-        value: Kind,
-        checkpoints: bool,
+        (key, value): (Kind, Kind),
+        options: &Options,
     ) -> Result<(), LabError> {
         let mut image = Image::create(path, Chip::new(profile))?;
-        let format = Format { chip: &mut image, key, value, checkpoints };
+        let format = Format { chip: &mut image, options };
         visit(system, format).unwrap_or_else(|| Err(LabError::no_system(system)))?;
         let labels = [(KEY_LABEL, key.to_string()), (VALUE_LABEL, value.to_string())];
         image.labels = labels.map(|(name, text)| (name.to_string(), text)).into();
         image.labels.insert(CHANGES_LABEL.into(), "0".into());
+        if let Some(bytes) = options.arena_bytes {
+            image.labels.insert(ARENA_LABEL.into(), bytes.to_string());
+        }
         Ok(image.close()?)
     }
 
@@ -122,7 +129,16 @@ impl Store {
         };
         let key = kind(KEY_LABEL, medium.key_bytes)?;
         let value = kind(VALUE_LABEL, medium.value_bytes)?;
-        Ok(Self { key, value, medium, image })
+        let arena_bytes = match image.labels.get(ARENA_LABEL).map(|text| (text, text.parse())) {
+            None => None,
+            Some((_, Ok(bytes))) => Some(bytes),
+            Some((text, Err(_))) => {
+                return Err(fail(format!(
+                    "its label '{ARENA_LABEL}' is '{text}', a number was expected"
+                )));
+            }
+        };
+        Ok(Self { key, value, arena_bytes, medium, image })
     }
 
     /// Kinds of the keys and the values.
@@ -202,16 +218,15 @@ impl Store {
     }
 
     fn with<T>(&mut self, job: impl Job<Output = Result<T, LabError>>) -> Result<T, LabError> {
-        let result = with_index(&mut self.image, &self.medium, job).and_then(|done| done);
+        let with = With { medium: &self.medium, arena_bytes: self.arena_bytes };
+        let result = with.run(&mut self.image, job).and_then(|done| done);
         result.map_err(|error| LabError(format!("{}: {error}", self.image.path().display())))
     }
 }
 
 struct Format<'c> {
     chip: &'c mut Chip,
-    key: Kind,
-    value: Kind,
-    checkpoints: bool,
+    options: &'c Options,
 }
 
 impl Visitor for Format<'_> {
@@ -221,12 +236,8 @@ impl Visitor for Format<'_> {
         if let Some(missing) = S::DESCRIPTION.needs.missing(&self.chip.profile().capabilities) {
             return Err(LabError(format!("{}: {missing}", S::DESCRIPTION.key)));
         }
-        let options = Options {
-            checkpoints: self.checkpoints.then_some(CHECKPOINTS),
-            ..Options::new(self.key.bytes().into(), self.value.bytes().into())
-        };
-        let mut ram = vec![0; ram_needed::<S>(&self.chip.profile().geometry, &options)];
-        match Index::<_, S>::format(self.chip, &options, &mut ram) {
+        let mut ram = vec![0; ram_needed::<S>(&self.chip.profile().geometry, self.options)];
+        match Index::<_, S>::format(self.chip, self.options, &mut ram) {
             Ok(_) => Ok(()),
             Err(error) => Err(LabError(format!("{}: {error}", S::DESCRIPTION.key))),
         }
