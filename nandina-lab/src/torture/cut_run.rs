@@ -78,6 +78,18 @@ const OVERWRITE_ROUNDS: u32 = 3;
 /// One in so many records is changed again and again there, so that cold nodes must move.
 const OVERWRITE_HOT: u32 = 4;
 
+/// Changes of a run whose values share pages of the journal, for each record.
+///
+/// So few pages are written that garbage is collected late. In a large run, most of the chip is
+/// written in fewer rounds.
+const SHARING_ROUNDS: [u32; 2] = [6, 3];
+
+/// One in so many records is changed again and again there, in a small run and in a large one.
+const SHARING_HOT: [u32; 2] = [4, 2];
+
+/// Runs with more records than this are large: their chips have more blocks.
+const SMALL_RECORDS: u32 = 50;
+
 /// Records of a leaf of the smallest run, whose keys ascend.
 const LEAF_RECORDS: usize = 6;
 
@@ -111,17 +123,30 @@ impl CutRun {
         let spread = |turn: u32| turn * 37 % self.records.max(1);
         let puts = (0..self.records).map(|turn| Change::Put(spread(turn), 1));
         // With a write buffer, and on a chip with a block more, garbage is collected later.
-        let Hardships { buffered, changed, overwrite, .. } = self.hardships;
+        let Hardships { buffered, changed, overwrite, journal_values, .. } = self.hardships;
         // Leaves alone leave little to collect.
         let later = buffered || changed || !S::DESCRIPTION.has_inner_nodes();
+        // Values that share pages, in a write buffer or where collection gathers them on a large
+        // chip. With other options at each opening there is more garbage.
+        let large = self.is_large();
+        let shares_pages = S::DESCRIPTION.has_arena()
+            && journal_values
+            && !changed
+            && (buffered || (self.lean && large));
         let rounds = match (overwrite, later) {
             (true, _) => OVERWRITE_ROUNDS * self.records,
+            _ if shares_pages => SHARING_ROUNDS[usize::from(large)] * self.records,
             (false, true) => 2 * self.records,
             (false, false) => self.records.div_ceil(3),
         };
-        let step = if later || overwrite { 1 } else { 3 };
-        let hot = (self.records / OVERWRITE_HOT).max(1);
-        let changed = |turn: u32| if overwrite { turn % hot } else { spread(turn) };
+        let hot = match (overwrite, shares_pages) {
+            (true, _) => Some(OVERWRITE_HOT),
+            (false, true) => Some(SHARING_HOT[usize::from(large)]),
+            (false, false) => None,
+        };
+        let step = if later || hot.is_some() { 1 } else { 3 };
+        let hot = hot.map(|share| (self.records / share).max(1));
+        let changed = |turn: u32| hot.map_or_else(|| spread(turn), |hot| turn % hot);
         let again =
             (0..rounds).map(|turn| Change::Put(changed(turn * step), 2 + turn / self.records));
         let is_in_order = layer.is_some_and(|layer| layer.is_hybrid()) && S::DESCRIPTION.replaces();
@@ -134,6 +159,11 @@ impl CutRun {
         let in_order = (0..passes).flat_map(each);
         let removals = (0..all).map(Change::Remove);
         puts.chain(again).chain(more).chain(in_order).chain(removals).collect()
+    }
+
+    /// Whether the chip has the blocks of a large run.
+    const fn is_large(&self) -> bool {
+        self.records > SMALL_RECORDS
     }
 
     pub(super) fn options<S: System>(&self) -> Options {
@@ -228,16 +258,16 @@ impl CutRun {
     /// The geometry that the index sees.
     fn geometry<S: System>(&self) -> Geometry {
         let blocks = if self.lean { 9 } else { 10 };
-        let blocks = if self.records > 50 { blocks } else { 8 };
+        let blocks = if self.is_large() { blocks } else { 8 };
         let blocks = blocks + if self.checkpoints.is_some() { CHECKPOINT_BLOCKS } else { 0 };
         // Other options may allow fewer valid pages.
         let blocks = blocks + u32::from(self.hardships.changed);
         let packs =
             S::NODES.is_some_and(|nodes| nodes.sharing.packs()) && self.checkpoints.is_none();
-        let blocks = match self.records {
-            _ if !packs => blocks,
-            51.. => blocks - LARGE_LEAVES_BLOCKS,
-            _ => blocks - 1,
+        let blocks = match (packs, self.is_large()) {
+            (false, _) => blocks,
+            (true, true) => blocks - LARGE_LEAVES_BLOCKS,
+            (true, false) => blocks - 1,
         };
         Geometry { blocks, ..TINY.geometry }
     }

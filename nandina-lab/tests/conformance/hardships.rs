@@ -88,11 +88,37 @@ fn cuts_at_every_operation_are_survived_where_values_stay_in_the_journal() {
     let all = Hardships { unstable: true, journal_values: true, ..Hardships::NONE };
     let hardships = [
         all,
+        Hardships { buffered: true, ..all },
         Hardships { buffered: true, changed: true, ..all },
         Hardships { errors: true, ..all },
         Hardships { formats: true, ..all },
     ];
     survive_with_journals(CutRun::SMALL, &hardships);
+}
+
+/// A run in which no garbage is collected would be refused, whatever is cut in it.
+#[test]
+fn each_run_with_values_in_the_journal_collects_garbage() {
+    let runs = [false, true].into_iter().flat_map(|buffered| {
+        let ways = [false, true].into_iter().flat_map(|lean| [(lean, None), (lean, Some(1))]);
+        ways.flat_map(move |(lean, checkpoints)| {
+            [CutRun::SMALL, CutRun::LARGE].into_iter().flat_map(move |run| {
+                [false, true].map(|changed| {
+                    let journal_values = true;
+                    let hardships =
+                        Hardships { buffered, changed, journal_values, ..Hardships::NONE };
+                    CutRun { lean, checkpoints, hardships, ..run }
+                })
+            })
+        })
+    });
+    for run in runs {
+        for system in SYSTEMS.iter().filter(|system| system.has_arena()) {
+            let what = Torture { mode: Mode::None, seed: seed(), run, operations: 0 };
+            let report = torture_shares(system.key, what, Shares::WHOLE, &|_| {}).unwrap();
+            assert_eq!(report.violations, [], "{}, {run:?}", system.key);
+        }
+    }
 }
 
 /// Cuts of systems whose changes are programmed one by one into a page, where a chip allows that.
