@@ -2,6 +2,7 @@
 //! with every shape of its nodes.
 
 mod mounts;
+mod nonsense;
 mod packed;
 mod slots;
 mod steps;
