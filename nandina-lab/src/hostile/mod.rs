@@ -4,6 +4,7 @@
 //! target and the tests share this.
 
 mod ftl;
+mod journal;
 mod sectors;
 
 pub use ftl::mount_ftl_then_use;
@@ -13,6 +14,7 @@ use std::sync::OnceLock;
 use rand::Rng;
 
 use crate::systems::{SYSTEMS, visit};
+use nandina::flash::profile::Ecc;
 use nandina::flash::{Geometry, PageNumber, Profile};
 use nandina::node::{Medium, PageLayout};
 use nandina::store::Visitor;
@@ -24,6 +26,11 @@ use crate::torture::oracle::{key, value};
 
 const VALUE_BYTES: usize = 28;
 const RECORDS: u32 = 90;
+
+/// Children of a node where nodes are packed.
+const FANOUT: u16 = 4;
+/// The same where only values stay in the journal.
+const FANOUT_BESIDE_VALUES: u16 = 8;
 
 /// Chip operations after which the use of a medium counts as an endless loop.
 ///
@@ -50,17 +57,68 @@ impl Image {
             _ => Self::Plain,
         }
     }
+}
+
+/// A medium before it is damaged: its content and its form.
+#[derive(Clone, Copy)]
+struct Ground {
+    image: Image,
+    /// Nodes are small, and packed into pages.
+    packs: bool,
+    /// Values stay in the journal.
+    values_in_journal: bool,
+    /// The chip programs parts of pages, so that a journal programs its changes one by one.
+    has_slots: bool,
+}
+
+impl Ground {
+    /// How many there are for a system.
+    const COUNT: usize = 3 << 3;
+
+    /// The medium that a byte chooses. Only systems that keep nodes in RAM have several forms.
+    fn of<S: System>(choice: u8) -> Self {
+        let has = |bit: u8| S::DESCRIPTION.has_arena() && choice & bit != 0;
+        Self {
+            image: Image::of(choice),
+            packs: has(4),
+            values_in_journal: has(8),
+            has_slots: has(0x80),
+        }
+    }
+
+    /// Its number among all of a system.
+    fn number(self) -> usize {
+        let forms = [self.packs, self.values_in_journal, self.has_slots];
+        forms.into_iter().fold(self.image as usize, |number, form| number << 1 | usize::from(form))
+    }
 
     /// A chip that can do what the system needs.
     fn profile<S: System>(self) -> Profile {
-        let blocks = if self == Self::Plain { 12 } else { 16 };
-        suited::<S>(Profile { geometry: Geometry { blocks, ..TINY.geometry }, ..TINY })
+        let blocks = if self.image == Image::Plain { 12 } else { 16 };
+        let geometry = Geometry { blocks, ..TINY.geometry };
+        let mut profile = suited::<S>(Profile { geometry, ..TINY });
+        if self.has_slots {
+            let capabilities = &mut profile.capabilities;
+            (capabilities.overwrite, capabilities.in_order) = (true, false);
+            capabilities.programs_per_page = None;
+            // With an ECC a part that is torn may make its page fail.
+            profile.ecc = Ecc::NONE;
+        }
+        profile
     }
 
     /// The options, without those that the system does not have.
     fn options<S: System>(self) -> Options {
-        let checkpoints = (self != Self::Plain).then_some(2);
-        fitted::<S>(Options { checkpoints, ..Options::new(4, VALUE_BYTES) })
+        let checkpoints = (self.image != Image::Plain).then_some(2);
+        let mut options = Options { checkpoints, ..Options::new(4, VALUE_BYTES) };
+        // The chip is too small for values beside nodes that fill a page.
+        options.fanout = match (self.packs, self.values_in_journal) {
+            (true, _) => Some(FANOUT),
+            (false, true) => Some(FANOUT_BESIDE_VALUES),
+            (false, false) => None,
+        };
+        options.journal_values = self.values_in_journal.then_some(true);
+        fitted::<S>(options)
     }
 
     fn ram<S: System>(self) -> Vec<u8> {
@@ -82,8 +140,9 @@ pub enum Outcome {
 /// Panics if the index does not finish; any other panic is a bug of the index.
 ///
 /// The first byte chooses the system. The second chooses the medium: an erased chip, or one with a
-/// healthy index, perhaps with checkpoints, and whether there is a write buffer. Then come changes
-/// to pages: the page, the kind of change, and what that needs.
+/// healthy index, perhaps with checkpoints, whether there is a write buffer, and in `tnc` how nodes
+/// and changes are written. Then come changes to pages: the page, the kind of change, and what that
+/// needs.
 pub fn mount_then_use(data: &[u8]) -> Outcome {
     let mut bytes = Bytes(data);
     let system = SYSTEMS[usize::from(bytes.next()) % SYSTEMS.len()];
@@ -142,15 +201,15 @@ struct Healthy {
 }
 
 /// Makes a chip with a healthy index of several levels, after splits, with garbage.
-fn healthy<S: System>(image: Image) -> Healthy {
-    let mut chip = Chip::new(image.profile::<S>());
-    let mut ram = image.ram::<S>();
-    if let Ok(mut index) = Index::<_, S>::format(&mut chip, &image.options::<S>(), &mut ram) {
+fn healthy<S: System>(ground: Ground) -> Healthy {
+    let mut chip = Chip::new(ground.profile::<S>());
+    let mut ram = ground.ram::<S>();
+    if let Ok(mut index) = Index::<_, S>::format(&mut chip, &ground.options::<S>(), &mut ram) {
         for turn in 0..RECORDS * 2 {
             let number = turn * 37 % RECORDS;
             let _ = index.insert(&key(number), &value(number, turn, VALUE_BYTES));
         }
-        if image == Image::JustWritten {
+        if ground.image == Image::JustWritten {
             let _ = index.checkpoint();
         }
     }
@@ -162,22 +221,22 @@ impl Visitor for Use<'_> {
 
     fn visit<S: System + 'static>(mut self) -> Outcome {
         // Healthy images are made once for each system.
-        static HEALTHY: OnceLock<Vec<[OnceLock<Healthy>; 3]>> = OnceLock::new();
+        static HEALTHY: OnceLock<Vec<[OnceLock<Healthy>; Ground::COUNT]>> = OnceLock::new();
         let images = HEALTHY.get_or_init(|| SYSTEMS.iter().map(|_| Default::default()).collect());
         let place = SYSTEMS.iter().position(|system| system.key == S::DESCRIPTION.key);
         let choice = self.bytes.next();
-        let image = Image::of(choice);
+        let ground = Ground::of::<S>(choice);
         let (mut chip, of_checkpoints) =
             match (choice % 4, place.and_then(|place| images.get(place))) {
                 (1.., Some(images)) => {
-                    let healthy = images[image as usize].get_or_init(|| healthy::<S>(image));
+                    let healthy = images[ground.number()].get_or_init(|| healthy::<S>(ground));
                     (healthy.chip.clone(), &healthy.of_checkpoints[..])
                 }
-                _ => (Chip::new(image.profile::<S>()), &[][..]),
+                _ => (Chip::new(ground.profile::<S>()), &[][..]),
             };
-        self.damage::<S>(&mut chip, image, of_checkpoints);
+        self.damage::<S>(&mut chip, ground.image, of_checkpoints);
         let write_buffer = usize::from(choice >> 4 & 1);
-        let options = fitted::<S>(Options { write_buffer, ..image.options::<S>() });
+        let options = fitted::<S>(Options { write_buffer, ..ground.options::<S>() });
         let mut ram = vec![0; ram_needed::<S>(&chip.profile().geometry, &options)];
         let start = chip.counters().operations();
         let outcome = match Index::<_, S>::open(&mut chip, &options, &mut ram) {
@@ -226,6 +285,10 @@ impl Use<'_> {
             let kind = self.bytes.next();
             if S::DESCRIPTION.has_leaf_blocks() && kind & 0x40 != 0 {
                 self.damage_sector(chip, page, kind);
+                continue;
+            }
+            if S::DESCRIPTION.has_arena() && kind & 0x20 != 0 {
+                self.damage_journal(chip, page, kind);
                 continue;
             }
             let page = match of_checkpoints.get(page as usize % of_checkpoints.len().max(1)) {

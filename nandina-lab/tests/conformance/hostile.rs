@@ -113,6 +113,49 @@ fn the_fuzz_target_opens_the_healthy_media_of_each_system() {
     }
 }
 
+/// The forms of media of a system that keeps nodes in RAM: bits of the byte that chooses a medium.
+const FORMS: [u8; 8] = [0, 4, 8, 12, 0x80, 0x84, 0x88, 0x8C];
+
+/// The number of the system that keeps nodes in RAM and changes in a journal.
+fn with_a_journal() -> u8 {
+    let systems = nandina_lab::systems::SYSTEMS;
+    systems.iter().position(|system| system.has_arena()).unwrap() as u8
+}
+
+#[test]
+fn the_fuzz_target_opens_media_of_every_form() {
+    for form in FORMS {
+        for medium in [1, WITH_CHECKPOINTS[0], WITH_CHECKPOINTS[1], 0x11] {
+            let outcome = mount_then_use(&[with_a_journal(), medium | form]);
+            assert_eq!(outcome, nandina_lab::hostile::Outcome::Used, "{form} {medium}");
+        }
+    }
+}
+
+/// Counts, kinds, slots and numbers of pages of a journal, each whole and wrong, and random changes.
+#[test]
+fn pages_of_a_journal_that_are_whole_and_say_nonsense_never_panic() {
+    let mut random = ChaCha8Rng::seed_from_u64(seed());
+    let share = Share::one_in(4);
+    for form in FORMS {
+        let (mut used, mut refused) = (0, 0);
+        for _ in 0..share.length(5_000) {
+            let length = random.random_range(8..160);
+            let mut data: Vec<u8> = (0..length).map(|_| random.random()).collect();
+            // A healthy medium, few changes, and the first one of a page of the journal.
+            (data[0], data[1], data[2]) =
+                (with_a_journal(), data[1] & 0x73 | 1 | form, data[2] % 6);
+            data[4] |= 0x20;
+            match mount_then_use(&data) {
+                nandina_lab::hostile::Outcome::Used => used += 1,
+                nandina_lab::hostile::Outcome::Refused => refused += 1,
+            }
+        }
+        let least = share.least(400);
+        assert!(used > least && refused > least / 20, "{form}: {used} used, {refused} refused");
+    }
+}
+
 /// Heads, marks and slots of leaves that are blocks, each whole and wrong, and random changes.
 #[test]
 fn sectors_that_are_whole_and_say_nonsense_never_panic() {
