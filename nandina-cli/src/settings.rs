@@ -63,7 +63,7 @@ pub struct NodeSettings {
     /// [default: 32 nodes]
     #[arg(long, value_name = "BYTES", value_parser = size(0..=1 << 32))]
     arena_bytes: Option<usize>,
-    /// The most children of an inner node of tnc: nodes have room for so many, and are packed into
+    /// The most children of an inner node of tnc: nodes have room for that number, and are packed into
     /// pages by the bytes that they use [default: nodes have fixed places, with room for 32
     /// children or 4 records, or more where these fill the page]
     #[arg(long, value_name = "CHILDREN", value_parser = clap::value_parser!(u16).range(4..))]

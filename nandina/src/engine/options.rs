@@ -270,10 +270,12 @@ pub struct Options {
     pub verify: bool,
     /// Children of an inner node at most, 4 or more; `None` for as many as fit.
     ///
-    /// For systems that pack several nodes into a page (`tnc`). A page has as many nodes of this
-    /// size as fit, at most 15; with `None`, nodes with room for 32 children or 4 records. The
-    /// medium says which it is, and an opening with another one is refused
-    /// ([`OpenError::Mismatch`](crate::OpenError::Mismatch)). Default: `None`.
+    /// For systems that pack several nodes into a page (`tnc`). Nodes have room for this many
+    /// children, or for 4 records, and each takes only the bytes that it uses: a page has up to 127
+    /// full ones. With `None` nodes have fixed places, at most 15 in a page, with room for at least
+    /// 32 children or 4 records, as far as a page has that. The medium says which it is, and an
+    /// opening with another one is refused ([`OpenError::Mismatch`](crate::OpenError::Mismatch)).
+    /// Default: `None`.
     pub fanout: Option<u16>,
     /// Bytes of RAM for nodes; `None` for 32 nodes.
     ///
