@@ -164,12 +164,44 @@ pub fn comparison(comparison: &Comparison) -> String {
         .iter()
         .map(|refusal| format!("\nCannot run: {}: {}", refusal.name(), refusal.reason))
         .collect();
+    let nodes = nodes(&comparison.systems);
     let ftls = ftls(&comparison.systems);
     format!(
-        "On {}{seed}{settings}: {}\n{phases}\n\nAt the end\n{systems}{refused}\n\n{ftls}\
+        "On {}{seed}{settings}: {}\n{phases}\n\nAt the end\n{systems}{refused}\n\n{nodes}{ftls}\
          Times are modelled from the chip's latencies; `nandina devices` gives them.",
         comparison.device, comparison.work
     )
+}
+
+/// What systems with changed nodes in RAM wrote; nothing where there is none.
+fn nodes(systems: &[SystemCost]) -> String {
+    let header = [
+        "nodes of",
+        "of all paths",
+        "written",
+        "saved",
+        "loaded",
+        "most in RAM",
+        "most dirty",
+        "commits",
+        "changes replayed",
+    ];
+    let mut rows = table(&header, 1);
+    for system in systems {
+        let Some(nodes) = &system.nodes else { continue };
+        rows.add_row([
+            system.name(),
+            nodes.wandering.to_string(),
+            nodes.written.to_string(),
+            share(nodes.wandering.saturating_sub(nodes.written), nodes.wandering),
+            nodes.loaded.to_string(),
+            nodes.most.to_string(),
+            nodes.most_dirty.to_string(),
+            nodes.commits.to_string(),
+            nodes.replayed.to_string(),
+        ]);
+    }
+    if rows.is_empty() { String::new() } else { format!("{rows}\n\n") }
 }
 
 /// What the FTLs below the systems did; nothing where there is none.

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use nandina::NodeCounters;
 use nandina::flash::Profile;
 use nandina_ftl::hybrid::Merges;
 use nandina_sim::Counters;
@@ -108,6 +109,9 @@ pub struct SystemCost {
     pub reclaimed_blocks: u64,
     /// Valid pages that garbage collection moved.
     pub moved_pages: Option<u64>,
+    /// Nodes that it wrote and loaded; absent where it keeps no changed nodes in RAM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<NodeCost>,
     /// Where the time went.
     pub seconds: TimeSplit,
     /// Each kind of operation that the work has.
@@ -123,6 +127,42 @@ impl SystemCost {
     /// The system and the FTL below it: `btree`, or `btree over ftl:fast`.
     pub fn name(&self) -> String {
         over(self.system, self.ftl.as_ref().map(|ftl| &ftl.layer[..]))
+    }
+}
+
+/// Nodes of a system that keeps changed nodes in RAM.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct NodeCost {
+    /// Nodes that a tree without nodes in RAM would have written: the path of each change.
+    pub wandering: u64,
+    /// Nodes written.
+    pub written: u64,
+    /// Nodes read from flash.
+    pub loaded: u64,
+    /// The most nodes in RAM.
+    pub most: u32,
+    /// The most dirty nodes.
+    pub most_dirty: u32,
+    /// Commits.
+    pub commits: u64,
+    /// Changes that mounts made again.
+    pub replayed: u64,
+}
+
+impl NodeCost {
+    /// What an index counted.
+    pub(crate) const fn of(counters: &NodeCounters) -> Self {
+        let &NodeCounters {
+            wandering,
+            nodes_written: written,
+            loaded,
+            most_nodes,
+            most_dirty,
+            commits,
+            replayed,
+            ..
+        } = counters;
+        Self { wandering, written, loaded, most: most_nodes, most_dirty, commits, replayed }
     }
 }
 

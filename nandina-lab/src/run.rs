@@ -11,7 +11,7 @@ use nandina::flash::BlockNumber;
 use nandina_sim::Chip;
 use serde::Serialize;
 
-pub use crate::cost::{FtlCost, KindCost, PhaseCost, SystemCost, TimeSplit};
+pub use crate::cost::{FtlCost, KindCost, NodeCost, PhaseCost, SystemCost, TimeSplit};
 pub use crate::subject::Setup;
 
 use crate::LabError;
@@ -189,6 +189,7 @@ fn measure(
         collected_blocks: counts.collected_blocks,
         reclaimed_blocks: chip.counters().erases - used_blocks,
         moved_pages: counts.moved_pages,
+        nodes: counts.nodes.as_ref().map(NodeCost::of),
         seconds: TimeSplit {
             read: seconds(time.read_ns),
             program: seconds(time.program_ns),

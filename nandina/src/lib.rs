@@ -70,8 +70,8 @@ struct Guide;
 
 pub use blocks::{GcPolicy, LivenessTracking, WearPolicy};
 pub use engine::{
-    Batches, Change, Cost, Eviction, Folds, Inserted, Options, OptionsFor, Plan, Removed,
-    Statistics, System, Violation,
+    Batches, Change, Cost, Eviction, Folds, Inserted, NodeCounters, Options, OptionsFor, Plan,
+    Removed, Statistics, System, Violation,
 };
 pub use error::{BadOption, Damage, Fault, OpenError, PairError, ReadError, WriteError};
 pub use gc::Idle;

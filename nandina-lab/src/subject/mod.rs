@@ -7,8 +7,8 @@ mod system;
 
 pub use system::system;
 
-use nandina::Options;
 use nandina::flash::Profile;
+use nandina::{NodeCounters, Options};
 use nandina_sim::Chip;
 
 use crate::layer::{Bus, FtlWork, Layer, Size};
@@ -175,6 +175,8 @@ pub struct Counts {
     pub collected_blocks: Option<u64>,
     /// Valid pages that garbage collection moved.
     pub moved_pages: Option<u64>,
+    /// Nodes that it wrote and loaded.
+    pub nodes: Option<NodeCounters>,
 }
 
 /// Why a subject did not do what was requested, in words.

@@ -170,6 +170,7 @@ impl<B: Bus + ?Sized, S: System> Subject for Index<'_, &mut B, S> {
             valid_pages: Some(statistics.valid_pages),
             collected_blocks: Some(statistics.collected_blocks),
             moved_pages: Some(statistics.moved_pages),
+            nodes: self.node_counters(),
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod batch;
 mod chip;
+mod counters;
 mod cursor;
 mod description;
 mod options;
@@ -18,6 +19,7 @@ mod worst;
 pub use batch::{Batches, Change};
 pub(crate) use chip::CHIP_PAGES_MAX;
 pub use chip::{bounded, unusable};
+pub use counters::NodeCounters;
 pub(crate) use cursor::Cursor;
 pub use description::{
     Description, LeafRange, NodeArea, NodeRange, Nodes, Packed, RecordAt, RecordSizes,
@@ -124,6 +126,11 @@ pub trait Engine<'b, F: Flash>: Sized {
 
     /// Counts and sizes.
     fn statistics(&self) -> Statistics;
+
+    /// Counts of nodes. Default: none, for engines that keep no nodes in RAM.
+    fn node_counters(&self) -> Option<NodeCounters> {
+        None
+    }
 
     /// Whether pages must be rewritten before more of their bits fade.
     fn refresh_due(&self) -> bool;

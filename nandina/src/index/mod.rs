@@ -15,7 +15,7 @@ pub use unopened::Unopened;
 use core::convert::Infallible;
 
 use crate::engine::{
-    Chosen, Engine, Inserted, Options, Plan, Removed, Statistics, System, Violation,
+    Chosen, Engine, Inserted, NodeCounters, Options, Plan, Removed, Statistics, System, Violation,
 };
 use crate::error::{OpenError, ReadError, WriteError};
 use crate::flash::{Capabilities, Flash, Geometry};
@@ -147,6 +147,14 @@ impl<'b, F: Flash, S: System> Index<'b, F, S> {
     /// Cost: no chip operation.
     pub fn statistics(&self) -> Statistics {
         self.engine.statistics()
+    }
+
+    /// Counts of nodes since the index was opened.
+    ///
+    /// `None` for systems that keep no changed nodes in RAM (all but `tnc`), and without the
+    /// feature `node-counters` of this library. Cost: no chip operation.
+    pub fn node_counters(&self) -> Option<NodeCounters> {
+        self.engine.node_counters()
     }
 
     /// Whether pages that were read must be rewritten before more of their bits fade.

@@ -21,6 +21,7 @@
 //! | state: u8 | node |
 //! ```
 
+use super::counters::Counters;
 use super::form::{Form, SLOT_HEAD};
 use crate::bytes::{u16_at, u32_at};
 use crate::node::{Node, NodeMut};
@@ -66,6 +67,8 @@ pub struct Arena<'b> {
     bytes: &'b mut [u8],
     /// The sizes of nodes and pages, which never change.
     pub form: Form,
+    /// What was counted of nodes. It is counted on when all nodes are forgotten.
+    pub counters: Counters,
     slots: u16,
     /// Slots from this one on were never used.
     fresh: u16,
@@ -94,7 +97,8 @@ impl<'b> Arena<'b> {
     pub fn new(bytes: &'b mut [u8], form: Form) -> Self {
         let slots = form.slots(bytes.len()) as u16;
         let lists = [List::EMPTY; STATES];
-        Self { bytes, form, slots, fresh: 0, used: 0, dirty: 0, written: 0, lists }
+        let counters = Counters::default();
+        Self { bytes, form, counters, slots, fresh: 0, used: 0, dirty: 0, written: 0, lists }
     }
 
     /// Forgets all nodes.
@@ -111,6 +115,11 @@ impl<'b> Arena<'b> {
     /// The number of free slots.
     pub const fn free_slots(&self) -> usize {
         (self.slots - self.used) as usize
+    }
+
+    /// The number of nodes in RAM.
+    pub const fn used(&self) -> usize {
+        self.used as usize
     }
 
     /// The number of dirty nodes.
@@ -198,6 +207,7 @@ impl<'b> Arena<'b> {
         self.written -= u16::from(self.byte(slot, STATE) == WRITTEN);
         self.set_byte(slot, STATE, to);
         self.dirty += u16::from(to == DIRTY);
+        self.counters.note_dirty(self.dirty);
         self.written += u16::from(to == WRITTEN);
         if self.is_listed(slot) {
             self.link(slot, true);
@@ -230,6 +240,7 @@ impl<'b> Arena<'b> {
             }
         };
         self.used += 1;
+        self.counters.note_nodes(self.used);
         self.set_place(slot, place);
         self.set_word(slot, PARENT, parent);
         self.set_word(slot, CHILDREN, 0);
@@ -404,6 +415,7 @@ impl<'b> Arena<'b> {
     ///
     /// If it was written in a step ahead of the next commit, it `stays` in RAM until that commit.
     pub fn mark_written(&mut self, slot: u16, place: u32, stays: bool) {
+        self.counters.count_written();
         self.set_state(slot, if stays { WRITTEN } else { CLEAN });
         self.set_place(slot, place);
     }

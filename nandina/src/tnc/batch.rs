@@ -35,10 +35,12 @@ impl<'b, F: Flash> Batches<'b, F> for TncIndex<'b, F> {
         let first = self.note_changes(changes, records)?;
         self.state.doubt();
         for (pointer, change) in (first..).zip(changes) {
+            let before = self.tree_size();
             match *change {
                 Change::Put { key, value } => self.apply_put(key, self.stored(value, pointer))?,
                 Change::Remove { key } => self.apply_remove(key)?,
             };
+            self.count_change(before);
         }
         self.state.trust();
         self.end_changes(waiting)

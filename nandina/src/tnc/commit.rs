@@ -55,6 +55,7 @@ impl<F: Flash> TncIndex<'_, F> {
         let last = self.write_nodes(&mut building, true, false)?;
         self.space.commit(last)?;
         self.arena.release_written();
+        self.arena.counters.count_commit();
         self.journal.forget();
         self.group.clear();
         self.room.end_draining();

@@ -66,7 +66,10 @@ impl<F: Flash> TncIndex<'_, F> {
         let (page, place) = self.arena.form.place_of(pointer);
         let slot = self.free_slot(level, parent, (pointer, parent))?;
         match self.read_into(slot, page, place) {
-            Ok(()) => Ok(slot),
+            Ok(()) => {
+                self.arena.counters.count_loaded();
+                Ok(slot)
+            }
             Err(fault) => {
                 self.arena.free(slot);
                 Err(fault)

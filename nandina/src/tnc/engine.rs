@@ -12,7 +12,8 @@ use super::state::State;
 use super::tree::Tree;
 use super::{Checkpoints, Tnc, TncIndex};
 use crate::engine::{
-    Bounds, Engine, EngineFault, Inserted, Options, Record, Removed, Statistics, System, Violation,
+    Bounds, Engine, EngineFault, Inserted, NodeCounters, Options, Record, Removed, Statistics,
+    System, Violation,
 };
 use crate::error::OpenError;
 use crate::flash::Flash;
@@ -120,6 +121,11 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
         }
     }
 
+    fn node_counters(&self) -> Option<NodeCounters> {
+        let (nodes, dirty) = (self.arena.used() as u32, self.arena.dirty() as u32);
+        self.arena.counters.counts().map(|counts| NodeCounters { nodes, dirty, ..counts })
+    }
+
     fn refresh_due(&self) -> bool {
         self.space.log.has_weak()
     }
@@ -150,7 +156,9 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
         let records = self.tree.records().saturating_add(u32::from(is_new));
         let pointer = self.note_change(key, Some(value), records)?;
         self.state.doubt();
+        let before = self.tree_size();
         self.apply_put(key, self.stored(value, pointer))?;
+        self.count_change(before);
         self.state.trust();
         self.end_change()?;
         Ok(match is_new {
@@ -169,7 +177,9 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
         }
         self.note_change(key, None, self.tree.records().saturating_sub(1))?;
         self.state.doubt();
+        let before = self.tree_size();
         self.apply_remove(key)?;
+        self.count_change(before);
         self.state.trust();
         self.end_change()?;
         Ok(if self.group.is_used() { Removed::Buffered } else { Removed::Found })

@@ -23,6 +23,7 @@ mod check;
 #[cfg(feature = "checkpoints")]
 mod checkpoint;
 mod commit;
+mod counters;
 mod descend;
 mod engine;
 mod form;

@@ -179,6 +179,7 @@ impl<F: Flash> TncIndex<'_, F> {
                     return Err(Fault::Corrupt { page, reason: Damage::Checksum });
                 }
             }
+            self.arena.counters.count_replayed();
             if puts {
                 let value = match form.apart() {
                     true => Value::At(pointer),

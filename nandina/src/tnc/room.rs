@@ -135,7 +135,7 @@ impl Means {
         JOURNAL_BLOCKS + (pages + pages / 4).div_ceil(self.extent.block_pages)
     }
 
-    /// Blocks that the steps before so many changes, which come at once, open at most.
+    /// Blocks that the steps before this many changes at once open at most.
     pub fn blocks_of_step(&self, height: u8, changes: u32) -> u32 {
         let most = commit_pages(&self.form, self.dirty_max(height));
         let pages = self.step_pages(height).saturating_mul(changes).min(most);

@@ -1,6 +1,7 @@
 //! The tree of UBIFS against a `BTreeMap`, through cuts at every operation, on full chips, and
 //! with every shape of its nodes.
 
+mod counters;
 mod mounts;
 mod nonsense;
 mod packed;
