@@ -51,6 +51,10 @@ pub struct Settings {
     /// or a thirty-second of the largest commit, and all at once if these are fewer than 16 steps]
     #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..))]
     commit_step: Option<u32>,
+    /// Clean nodes of tnc that leave RAM at once when it is full, after a commit, in per cent, 1 to
+    /// 100, as in the TNC paper [default: the oldest leaves where a slot is needed]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
+    shrink_percent: Option<u8>,
     /// Leaves that the directory of rosette has RAM for, whatever the keys [default: as many as the chip allows]
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..))]
     leaves: Option<u32>,
@@ -114,12 +118,13 @@ impl Settings {
             let what = "--eviction is for a write buffer: add --write-buffer PAGES or leave it out";
             return Err(LabError(what.into()));
         }
-        let given: [Given; 6] = [
+        let given: [Given; 7] = [
             ("--rebalance", self.rebalance, Description::has_rebalancing),
             ("--eviction", self.eviction != Eviction::All, Description::has_evictions),
             ("--victims", self.victims != GcPolicy::Fewest, Description::collects),
             ("--journal-pages", self.journal_pages.is_some(), |system| system.has_arena()),
             ("--commit-step", self.commit_step.is_some(), |system| system.has_arena()),
+            ("--shrink-percent", self.shrink_percent.is_some(), |system| system.has_arena()),
             ("--leaves", self.leaves.is_some(), |system| system.has_directory()),
         ];
         refuse_foreign(&given, systems, "--systems")?;
@@ -136,6 +141,7 @@ impl Settings {
             checkpoints: self.checkpoints,
             journal_pages: self.journal_pages,
             commit_step: self.commit_step,
+            shrink_percent: self.shrink_percent,
             leaves: self.leaves,
             ..self.nodes.set(options)
         })

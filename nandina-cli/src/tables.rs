@@ -184,6 +184,7 @@ fn nodes(systems: &[SystemCost]) -> String {
         "most in RAM",
         "most dirty",
         "commits",
+        "shrinks",
         "changes replayed",
     ];
     let mut rows = table(&header, 1);
@@ -198,6 +199,7 @@ fn nodes(systems: &[SystemCost]) -> String {
             nodes.most.to_string(),
             nodes.most_dirty.to_string(),
             nodes.commits.to_string(),
+            nodes.shrinks.to_string(),
             nodes.replayed.to_string(),
         ]);
     }

@@ -154,6 +154,10 @@ fn settings(options: &Options, idle_steps: bool) -> String {
             "pages of a commit of tnc for each change",
             options.commit_step.map(|pages| pages as usize),
         ),
+        (
+            "per cent of the clean nodes of tnc leave at once",
+            options.shrink_percent.map(usize::from),
+        ),
         ("leaves of rosette", options.leaves.map(|leaves| leaves as usize)),
     ];
     if let Some(in_journal) = options.journal_values {

@@ -145,6 +145,8 @@ pub struct NodeCost {
     pub most_dirty: u32,
     /// Commits.
     pub commits: u64,
+    /// Times that a share of the clean nodes left RAM at once.
+    pub shrinks: u64,
     /// Changes that mounts made again.
     pub replayed: u64,
 }
@@ -159,10 +161,20 @@ impl NodeCost {
             most_nodes,
             most_dirty,
             commits,
+            shrinks,
             replayed,
             ..
         } = counters;
-        Self { wandering, written, loaded, most: most_nodes, most_dirty, commits, replayed }
+        Self {
+            wandering,
+            written,
+            loaded,
+            most: most_nodes,
+            most_dirty,
+            commits,
+            shrinks,
+            replayed,
+        }
     }
 }
 

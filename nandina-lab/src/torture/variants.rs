@@ -73,6 +73,7 @@ pub(super) fn changed<S: System>(
         arena_bytes: options.arena_bytes,
         journal_pages: options.journal_pages,
         commit_step: options.commit_step,
+        shrink_percent: options.shrink_percent,
         journal_values: options.journal_values,
         verify: options.verify || random.random_range(0..4) == 0,
         ..Options::new(key_bytes, value_bytes)

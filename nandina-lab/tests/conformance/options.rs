@@ -29,7 +29,7 @@ const REFUSED: [Choice; 6] = [
 ];
 
 /// The options that mean nothing to a system which does not have them.
-const UNUSED: [Choice; 9] = [
+const UNUSED: [Choice; 10] = [
     ("wear", Description::collects, |options| options.wear(WearPolicy::Counted)),
     ("cost_benefit", Description::collects, |options| options.victims(GcPolicy::CostBenefit)),
     ("mapping_bytes", Description::has_mapping_table, |options| options.mapping_bytes(512)),
@@ -38,6 +38,7 @@ const UNUSED: [Choice; 9] = [
     ("arena_bytes", |system| system.has_arena(), |options| options.arena_bytes(16_384)),
     ("journal_pages", |system| system.has_arena(), |options| options.journal_pages(20)),
     ("commit_step", |system| system.has_arena(), |options| options.commit_step(1)),
+    ("shrink_percent", |system| system.has_arena(), |options| options.shrink_percent(25)),
     ("journal_values", |system| system.has_arena(), |options| options.journal_values(true)),
 ];
 

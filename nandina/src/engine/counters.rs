@@ -27,6 +27,8 @@ pub struct NodeCounters {
     pub most_dirty: u32,
     /// Commits.
     pub commits: u64,
+    /// Times that a share of the clean nodes left at once (`Options::shrink_percent`).
+    pub shrinks: u64,
     /// Changes that mounts made again, those after errors of the device too.
     pub replayed: u64,
 }

@@ -297,6 +297,16 @@ pub struct Options {
     /// thirty-second of the largest commit, and commits of fewer than 16 steps come at once.
     /// Default: `None`.
     pub commit_step: Option<u32>,
+    /// Clean nodes that leave RAM at once when it is full, in per cent, 1 to 100.
+    ///
+    /// For systems that change nodes in RAM (`tnc`); it needs the feature `paper-modes` of this
+    /// library. A change for which too few slots are free commits first; then this share of the
+    /// clean nodes leaves, or as many as the change needs, the least recently used first, and only
+    /// nodes with no child in RAM (TNC paper, section 6.2). Lookups never write, so the oldest
+    /// clean node leaves there. For comparison: almost every change that misses commits. Default:
+    /// `None`, the oldest clean node leaves where a slot is needed, and a commit comes when none
+    /// can.
+    pub shrink_percent: Option<u8>,
     /// Whether values stay in the journal, where they were first written.
     ///
     /// For systems that have a journal (`tnc`). The lowest nodes of the tree hold a pointer of 4
@@ -336,6 +346,7 @@ impl Options {
             arena_bytes: None,
             journal_pages: None,
             commit_step: None,
+            shrink_percent: None,
             journal_values: None,
         }
     }
@@ -491,6 +502,13 @@ impl Options {
     #[must_use]
     pub const fn commit_step(mut self, pages: u32) -> Self {
         self.commit_step = Some(pages);
+        self
+    }
+
+    /// Sets [`shrink_percent`](Self#structfield.shrink_percent).
+    #[must_use]
+    pub const fn shrink_percent(mut self, percent: u8) -> Self {
+        self.shrink_percent = Some(percent);
         self
     }
 

@@ -162,6 +162,9 @@ impl<S: System> OptionsFor<S> {
         /// Sets [`Options::commit_step`].
         commit_step(pages: u32) if S::DESCRIPTION.has_arena(),
             "this system has no commits of many nodes";
+        /// Sets [`Options::shrink_percent`].
+        shrink_percent(percent: u8) if S::DESCRIPTION.has_arena(),
+            "this system keeps no changed nodes in RAM";
         /// Sets [`Options::journal_values`].
         journal_values(in_journal: bool) if S::DESCRIPTION.has_arena(),
             "this system has no journal";
@@ -209,7 +212,9 @@ impl<S: System> OptionsFor<S> {
             "a table of mappings has at most 2^24 bytes"
         );
         assert!(!matches!(leaves, Some(0 | 1)), "a directory has at least 2 leaves");
-        let Options { fanout, journal_pages, commit_step, .. } = self.options;
+        let Options { fanout, journal_pages, commit_step, shrink_percent, .. } = self.options;
+        let is_share = matches!(shrink_percent, None | Some(1..=100));
+        assert!(is_share, "a share of the clean nodes is 1 to 100 per cent");
         assert!(!matches!(fanout, Some(0..4)), "fanout is at least 4");
         assert!(!matches!(journal_pages, Some(0)), "a journal has at least one page");
         assert!(!matches!(commit_step, Some(0)), "a step of a commit has at least one page");

@@ -166,8 +166,8 @@ pub enum BadOption {
     /// A mode that only reproduces a paper needs the feature `paper-modes`.
     ///
     /// These are validity by search, tracked victims, moves alone, other folds than by share, other
-    /// evictions than of all changes, removals that rebalance, and other page buffers kept than by
-    /// default.
+    /// evictions than of all changes, removals that rebalance, a share of the nodes that leaves RAM
+    /// at once, and other page buffers kept than by default.
     PaperModesNotBuilt,
     /// Validity by search does not suit the other options or the system.
     ///
@@ -225,6 +225,8 @@ pub enum BadOption {
     JournalPages,
     /// A step of a commit has no page.
     CommitStep,
+    /// The share of the clean nodes that leave RAM is none, or more than all.
+    ShrinkPercent,
 }
 
 impl fmt::Display for BadOption {
@@ -249,7 +251,7 @@ impl fmt::Display for BadOption {
                 "mapping_bytes have no room for the mappings of this index: open it with as many as before"
             }
             Self::PaperModesNotBuilt => {
-                "validity by search, tracked victims, moves alone, other folds, other evictions, removals that rebalance, and other pages kept need the \
+                "validity by search, tracked victims, moves alone, other folds, other evictions, removals that rebalance, a shrink_percent, and other pages kept need the \
                  feature paper-modes of this library"
             }
             Self::NotSearched => {
@@ -274,6 +276,7 @@ impl fmt::Display for BadOption {
                 "arena_bytes have no room for the tree and the journal of this index: open it with more, at most as many as before"
             }
             Self::JournalPages => "journal_pages must be None or at least 1",
+            Self::ShrinkPercent => "shrink_percent must be None or 1 to 100",
             Self::CommitStep => "commit_step must be None or at least 1",
             Self::Blocks => "a chip must have at least one block",
             Self::Leaves => "leaves must be None or at least 2",

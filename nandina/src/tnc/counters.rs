@@ -74,6 +74,12 @@ impl Counters {
         self.add(|counts| counts.commits += 1);
     }
 
+    /// Counts a shrink.
+    #[inline]
+    pub fn count_shrink(&mut self) {
+        self.add(|counts| counts.shrinks += 1);
+    }
+
     /// Counts a change that a mount made again.
     #[inline]
     pub fn count_replayed(&mut self) {

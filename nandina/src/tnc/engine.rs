@@ -8,6 +8,7 @@ use super::live::Live;
 use super::plan::{check_options, checkpoint_pages, medium_of, parts_of};
 use super::room::Room;
 use super::scan::TncScan;
+use super::shrink::Shrink;
 use super::state::State;
 use super::tree::Tree;
 use super::{Checkpoints, Tnc, TncIndex};
@@ -61,6 +62,7 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
             tree: Tree::UNKNOWN,
             journal: Length::new(form::journal_max(options), slots),
             commit_step: form::commit_step(options),
+            shrink: Shrink::of(options),
             group_pages: form::group_pages(&form, parts.group, options),
             room: Room::default(),
             state: State::UNKNOWN,

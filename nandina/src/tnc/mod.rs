@@ -38,6 +38,7 @@ mod plan;
 mod replay;
 mod room;
 mod scan;
+mod shrink;
 mod slots;
 mod state;
 mod tree;
@@ -55,6 +56,7 @@ use journal::Group;
 use length::Length;
 use live::Live;
 use room::Room;
+use shrink::Shrink;
 use state::State;
 use tree::Tree;
 
@@ -89,6 +91,8 @@ pub struct TncIndex<'b, F> {
     journal: Length,
     /// Pages of a commit that the options let a change write.
     commit_step: Option<NonZeroU16>,
+    /// The clean-up of the paper.
+    shrink: Shrink,
     /// Pages of the journal that a commit may write first, for changes that wait.
     group_pages: u16,
     /// The limits of the tree, and how commits make room.

@@ -136,6 +136,11 @@ pub fn check_options<E>(
     if options.commit_step == Some(0) {
         return bad(BadOption::CommitStep);
     }
+    match options.shrink_percent {
+        Some(0 | 101..) => return bad(BadOption::ShrinkPercent),
+        Some(_) if !cfg!(feature = "paper-modes") => return bad(BadOption::PaperModesNotBuilt),
+        _ => {}
+    }
     if options.fanout.is_some_and(|fanout| fanout < 4) {
         return bad(BadOption::Fanout);
     }

@@ -383,7 +383,7 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Prepares a change: makes room on flash, and for dirty nodes in RAM.
     ///
     /// Cost: a commit if the journal or RAM is full, or a step of a commit; and that of garbage
-    /// collection.
+    /// collection. In the clean-up of the paper RAM is full if no slot is free for the change.
     pub(super) fn make_room(&mut self) -> Result<(), Fault<F::Error>> {
         self.make_room_for(1, 0)
     }
@@ -406,10 +406,14 @@ impl<F: Flash> TncIndex<'_, F> {
         }
         let is_full = self.arena.changed() + nodes > most || self.journal_is_full();
         let is_short = self.space.room() < self.kept_for(changes) && self.has_journal();
-        if is_full || is_short {
+        let shrinks = self.shrinks_before(nodes);
+        if is_full || is_short || (shrinks && self.has_journal()) {
             self.commit()?;
         } else {
             self.take_step(changes)?;
+        }
+        if shrinks {
+            self.shrink(nodes);
         }
         self.set_limits();
         let collects = !self.room.drains || self.is_drained();

@@ -1,10 +1,12 @@
 //! The tree of UBIFS against a `BTreeMap`, through cuts at every operation, on full chips, and
 //! with every shape of its nodes.
 
+#[cfg(feature = "node-counters")]
 mod counters;
 mod mounts;
 mod nonsense;
 mod packed;
+mod shrink;
 mod slots;
 mod steps;
 mod values;
