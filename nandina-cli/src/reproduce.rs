@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use nandina_lab::LabError;
 use nandina_lab::reproduce::{
-    Claim, Reproduction, extents, mean, mu_tree, rosette, tnc, vm_tree, wpcb,
+    Claim, Experiment, Reproduction, extents, mean, mu_tree, rosette, tnc, vm_tree, wpcb,
 };
 use nandina_lab::workload::manifest;
 
@@ -201,6 +201,52 @@ fn claims(claims: &[Claim]) -> String {
     rows.to_string()
 }
 
+/// The figures of an experiment, one in a line, beside the paper's.
+fn rows(experiment: &Experiment) -> String {
+    let header = ["system", "configuration", "metric", "paper", "measured", "ratio", "verdict"];
+    let mut rows = table(&header, 3);
+    let or_none = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.2}"));
+    for row in &experiment.rows {
+        let unit = if row.unit.is_empty() { String::new() } else { format!(" ({})", row.unit) };
+        rows.add_row([
+            row.system.to_string(),
+            row.config.clone(),
+            format!("{}{unit}", row.metric),
+            or_none(row.paper),
+            format!("{:.3}", row.measured),
+            or_none(row.ratio),
+            row.verdict.unwrap_or("-").to_string(),
+        ]);
+    }
+    rows.to_string()
+}
+
+/// All figures of a system and a configuration in one line. Each has the same metrics.
+fn wide(experiment: &Experiment) -> String {
+    let lines = experiment
+        .rows
+        .chunk_by(|one, other| (one.system, &one.config) == (other.system, &other.config));
+    let metrics = lines.clone().next().into_iter().flatten();
+    let names: Vec<_> = metrics
+        .map(|row| match row.unit {
+            "" => row.metric.to_string(),
+            unit => format!("{} ({unit})", row.metric),
+        })
+        .collect();
+    let header: Vec<&str> =
+        ["system", "configuration"].into_iter().chain(names.iter().map(|name| &name[..])).collect();
+    let mut rows = table(&header, 2);
+    for line in lines {
+        let figures = line.iter().map(|row| match row.measured.fract() {
+            0.0 => format!("{}", row.measured),
+            _ => format!("{:.4}", row.measured),
+        });
+        let named = [line[0].system.to_string(), line[0].config.clone()];
+        rows.add_row(named.into_iter().chain(figures));
+    }
+    rows.to_string()
+}
+
 fn text(reproduction: &Reproduction) -> String {
     let Reproduction { paper, scale, seed, seeds, .. } = reproduction;
     let mut text = format!("{paper}, {scale}, seed {seed}");
@@ -212,21 +258,7 @@ fn text(reproduction: &Reproduction) -> String {
         );
     }
     for experiment in &reproduction.experiments {
-        let header = ["system", "configuration", "metric", "paper", "measured", "ratio", "verdict"];
-        let mut rows = table(&header, 3);
-        let or_none = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.2}"));
-        for row in &experiment.rows {
-            let unit = if row.unit.is_empty() { String::new() } else { format!(" ({})", row.unit) };
-            rows.add_row([
-                row.system.to_string(),
-                row.config.clone(),
-                format!("{}{unit}", row.metric),
-                or_none(row.paper),
-                format!("{:.3}", row.measured),
-                or_none(row.ratio),
-                row.verdict.unwrap_or("-").to_string(),
-            ]);
-        }
+        let rows = if experiment.is_wide { wide(experiment) } else { rows(experiment) };
         text += &format!("\n\n{} ({})", experiment.title, experiment.id);
         if experiment.claims.is_empty() {
             text += &format!("\n{rows}");

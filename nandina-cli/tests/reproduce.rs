@@ -345,7 +345,24 @@ fn reproduce_runs_tnc_on_a_tree_made_by_rule_with_a_word_on_every_claim() {
         let of = said.iter().filter(|text| text.starts_with(&format!("c{claim}:")));
         assert_eq!(of.count(), 1, "c{claim}");
     }
-    for figure in ["figure3-fitted", "figure3-no-bound", "figure4", "table2-flash", "table2-ram"] {
+    // The store itself: counts of its runs, and a place of `tnc` for each work that can be done.
+    let commits = |clean_up: &str| {
+        let config = format!("NAND, fanout 8, 4096 bytes, {clean_up}, groups of 1, random");
+        measured("sweep", &config, "commits")
+    };
+    assert_eq!((commits("oldest first"), commits("25 %")), (76.0, 188.0));
+    let notes = experiment("which")["notes"].to_string();
+    assert!(notes.contains("groups of 64: tnc is the best") && notes.contains("tnc loses"));
+    assert!(experiment("nor")["notes"].to_string().contains("at fanout 8"));
+    for figure in [
+        "figure3-fitted",
+        "figure3-no-bound",
+        "figure4",
+        "table2-flash",
+        "table2-ram",
+        "sweep-nand-commits",
+        "sweep-nor-fanout-64",
+    ] {
         for kind in ["svg", "png"] {
             let path = folder.path().join(format!("tnc-{figure}.{kind}"));
             let bytes = std::fs::read(&path).unwrap();

@@ -122,6 +122,9 @@ pub struct Experiment {
     /// The claims of the paper, in the table that sums them up.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
+    /// A line of the table has all figures of a configuration.
+    #[serde(skip)]
+    pub is_wide: bool,
     /// Its drawings.
     pub figures: Vec<Figure>,
 }
@@ -137,6 +140,7 @@ impl Experiment {
             refusals: Vec::new(),
             notes: Vec::new(),
             claims: Vec::new(),
+            is_wide: false,
             figures: Vec::new(),
         }
     }

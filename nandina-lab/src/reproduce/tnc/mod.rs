@@ -2,21 +2,24 @@
 //!
 //! Tables 1 to 3, Figures 3 and 4, and what the paper leaves out: bounds of the journal, buffers in
 //! bytes, a sync, and UBIFS itself. The work is a model of UBIFS on a list of files; the index is a
-//! model that counts nodes. No flash is simulated, and nothing is written.
+//! model that counts nodes, without flash. Then come runs of the store `tnc` on simulated chips.
 
 mod cache;
 mod claims;
 mod count;
 #[cfg(test)]
 mod golden;
+mod least;
 mod published;
 mod real;
 mod sample;
 mod small;
+mod sweep;
 mod table_1;
 mod table_2;
 mod table_3;
 mod tree;
+mod which;
 
 use std::fmt;
 
@@ -127,7 +130,12 @@ impl Experiments {
     pub fn total(&self) -> u64 {
         let bounds = BOUNDS.len() + 2;
         let tables = bounds * (RATIOS.len() * BUFFERS.len() + TABLE_2.len());
-        tables as u64 + small::runs(bounds) + table_3::runs(self.scale.seeds)
+        tables as u64
+            + small::runs(bounds)
+            + table_3::runs(self.scale.seeds)
+            + sweep::runs(self.scale.quick)
+            + which::runs()
+            + least::runs(self.scale.quick)
     }
 
     /// Runs everything. `progress` is called with the number of runs done since its last call.
@@ -153,6 +161,9 @@ impl Experiments {
             small::sync(&prepared, progress),
             real::experiment(self.list.as_deref())?,
             claims::experiment(self, &cells, &fanouts, &draws),
+            sweep::experiment(self, progress)?,
+            which::experiment(self, progress)?,
+            least::experiment(self, progress)?,
         ];
         if self.scale.quick {
             // A smaller tree: only orders and trends are meaningful.
