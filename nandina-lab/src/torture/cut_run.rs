@@ -2,6 +2,7 @@
 //!
 //! This file only describes the run.
 
+use nandina::flash::profile::Ecc;
 use nandina::flash::{BlockNumber, Geometry, Profile};
 use nandina::{Index, LivenessTracking, OpenError, Options, RelocationMode, System, ram_needed};
 use nandina_ftl::ftl::DISK;
@@ -67,13 +68,16 @@ const IN_ORDER: u32 = 2;
 /// Children of a node where values are in the journal, or changes are programmed one by one.
 const SMALL_FANOUT: u16 = 4;
 
-/// Pages of a block of the chip that programs parts of pages.
+/// Bytes of a page of the chip that programs parts of pages, and pages of a block.
 ///
 /// There a commit, at most a sixteenth of the chip, has more nodes than one change makes dirty.
-const OVERWRITE_BLOCK_PAGES: u32 = 8;
+const OVERWRITE_PAGES: (u32, u32) = (192, 8);
 
 /// Changes of a run there, beside those that fill and empty the tree, for each record.
 const OVERWRITE_ROUNDS: u32 = 3;
+
+/// Pages of the journal between two commits there: a page has room for many changes.
+const OVERWRITE_JOURNAL: u32 = 1;
 
 /// One in so many records is changed again and again there, so that cold nodes must move.
 const OVERWRITE_HOT: u32 = 4;
@@ -176,6 +180,9 @@ impl CutRun {
             // Records or pointers are small: so the tree has several levels.
             options.fanout = Some(SMALL_FANOUT);
         }
+        if overwrite {
+            options.journal_pages = Some(OVERWRITE_JOURNAL);
+        }
         if self.hardships.narrow {
             options.mapping_bytes = NARROW_MAPPING_BYTES;
             options.leaves = S::DESCRIPTION.has_directory().then_some(NARROW_LEAVES);
@@ -241,7 +248,9 @@ impl CutRun {
             let capabilities = &mut profile.capabilities;
             (capabilities.overwrite, capabilities.in_order) = (true, false);
             capabilities.programs_per_page = None;
-            profile.geometry.pages_per_block = OVERWRITE_BLOCK_PAGES;
+            // With an ECC a part that is torn may make its page fail.
+            profile.ecc = Ecc::NONE;
+            (profile.geometry.page_bytes, profile.geometry.pages_per_block) = OVERWRITE_PAGES;
         }
         let mut bad = 0..0;
         if self.hardships.narrow {

@@ -98,6 +98,6 @@ pub(super) fn changed<S: System>(
 ///
 /// So the next opening has less than before.
 pub(super) fn with_ram_for_nodes(options: Options) -> Options {
-    let times = if options.read_cache % 2 == 0 { 1 } else { 2 };
+    let times = if options.read_cache.is_multiple_of(2) { 1 } else { 2 };
     Options { arena_bytes: options.arena_bytes.map(|bytes| bytes * times), ..options }
 }

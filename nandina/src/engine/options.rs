@@ -280,8 +280,8 @@ pub struct Options {
     /// Bytes of RAM for nodes; `None` for 32 nodes.
     ///
     /// For systems that change nodes in RAM (`tnc`): 11 nodes or more, each of 16 bytes more than
-    /// on flash, at most 65520 of them. A mount with fewer bytes than before may have to write nodes
-    /// ahead of its commit, and refuses a tree that is too high for them. Default: `None`.
+    /// on flash, at most 65520 of them. A mount with fewer bytes than before may have to write
+    /// nodes ahead of its commit, and refuses a tree that is too high for them. Default: `None`.
     pub arena_bytes: Option<usize>,
     /// Pages of the journal after which the changed nodes are written, at least 1.
     ///

@@ -13,9 +13,9 @@
 //! that ended a session: the first page of the next session commits nothing.
 //!
 //! Cost: a read of the first page of each block, and some five more for each few blocks that were
-//! opened since the last commit (`opened.rs` beside this); the logarithm of a block's pages to the base 2; the pages of the journal;
-//! all inner nodes, and all leaves that point to values; 24 reads for each of these blocks. Then a
-//! commit, unless the session ended well.
+//! opened since the last commit (`opened.rs` beside this); the logarithm of a block's pages to the
+//! base 2; the pages of the journal; all inner nodes, and all leaves that point to values; 24 reads
+//! for each of these blocks. Then a commit, unless the session ended well.
 
 use super::apply::{Key, Value};
 use super::arena::NO_SLOT;
@@ -42,6 +42,13 @@ pub struct LastCommit {
     pub may_be_torn: bool,
     /// A damaged page that is newer.
     damaged: Option<PageNumber>,
+}
+
+impl LastCommit {
+    /// The formatting of its index, and the highest sequence number.
+    pub const fn extent(&self) -> (u32, u64) {
+        (self.header.identity, self.highest)
+    }
 }
 
 /// Whether a page with this header belongs to the journal.
@@ -174,7 +181,7 @@ impl<F: Flash> TncIndex<'_, F> {
         if commit.may_be_torn {
             let mut needed = commit_pages(&self.arena.form, self.dirty_max());
             let (mut opened, mut age) = (Opened::default(), commit.block);
-            while let Some(next) = self.next_block(&mut opened, age, commit)? {
+            while let Some(next) = self.next_block(&mut opened, age, commit.extent())? {
                 needed += self.space.log.block_pages();
                 age = next;
             }
@@ -272,7 +279,7 @@ impl<F: Flash> TncIndex<'_, F> {
                 break;
             }
             self.space.log.blocks.hold(BlockNumber(age.1));
-            next = self.next_block(&mut opened, age, &before)?;
+            next = self.next_block(&mut opened, age, before.extent())?;
         }
         Ok(())
     }

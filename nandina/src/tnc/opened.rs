@@ -4,7 +4,6 @@
 //! look for each few blocks of the journal, and not one for each block. Nothing is written here.
 
 use super::TncIndex;
-use super::mount::LastCommit;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash};
 use crate::log::{Age, Survey};
@@ -40,7 +39,9 @@ impl Opened {
         (self.count, self.next, self.is_last) = (0, 0, true);
     }
 
-    /// Adds an age in its place, if it is among the first. `comes` tells which of two is earlier.
+    /// Adds an age in its place, if it is among the first.
+    ///
+    /// `comes` tells which of two ages comes before the other.
     fn add(&mut self, age: Age, comes: impl Fn(Age, Age) -> bool) {
         let at = self.ages[..self.count].iter().take_while(|&&other| comes(other, age)).count();
         self.is_last &= self.count < AT_ONCE;
@@ -56,6 +57,7 @@ impl Opened {
 impl<F: Flash> TncIndex<'_, F> {
     /// The age of the block that was opened next after the one of age `after`.
     ///
+    /// Only blocks of the formatting `identity` count that begin with a number of at most `highest`.
     /// `opened` is new, or has returned `after`. Two blocks may begin with the same number: a mount
     /// did not see the torn first page of one, and gave its number to another page. Cost: for each
     /// [`AT_ONCE`] blocks a read of each block, or a few.
@@ -63,7 +65,7 @@ impl<F: Flash> TncIndex<'_, F> {
         &mut self,
         opened: &mut Opened,
         after: Age,
-        commit: &LastCommit,
+        (identity, highest): (u32, u64),
     ) -> Result<Option<Age>, Fault<F::Error>> {
         if let Some(age) = opened.take() {
             return Ok(Some(age));
@@ -77,10 +79,10 @@ impl<F: Flash> TncIndex<'_, F> {
             let age = (header.sequence, block.0);
             // Blocks of checkpoints hold no journal.
             let comes = header.lowest > 0
-                && header.identity == commit.header.identity
+                && header.identity == identity
                 && self.space.log.is_ours(0)
                 && age > after
-                && header.sequence <= commit.highest;
+                && header.sequence <= highest;
             if comes {
                 opened.add(age, |one, other| one < other);
             }

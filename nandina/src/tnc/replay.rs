@@ -33,7 +33,7 @@ impl<F: Flash> TncIndex<'_, F> {
         let mut before = None;
         loop {
             let (first, block) = (age.0, BlockNumber(age.1));
-            let next = self.next_block(&mut opened, age, commit)?;
+            let next = self.next_block(&mut opened, age, commit.extent())?;
             let lost_behind = self.replay_block(block, first, &mut before, commit)?;
             let Some(next) = next else { return Ok(()) };
             // A mount after a cut leaves a gap after the torn page. Without a gap the session
@@ -204,7 +204,7 @@ impl<F: Flash> TncIndex<'_, F> {
         height <= height_max(self.arena.slots()) && changed + change_nodes(height) <= room
     }
 
-    /// Writes nodes ahead of the commit of this mount, until RAM has room for many changes.
+    /// Writes nodes ahead of this commit, until RAM has room for many changes.
     ///
     /// `page` is the page of the journal for which it has none.
     #[cold]
@@ -217,7 +217,7 @@ impl<F: Flash> TncIndex<'_, F> {
         covered!("a mount with less RAM writes nodes ahead of its commit");
         // No block of the journal is erased before that commit.
         let (mut opened, mut age) = (Opened::default(), commit.block);
-        while let Some(next) = self.next_block(&mut opened, age, commit)? {
+        while let Some(next) = self.next_block(&mut opened, age, commit.extent())? {
             self.space.log.blocks.hold(BlockNumber(next.1));
             age = next;
         }

@@ -256,7 +256,7 @@ impl Means {
         (nodes + above).div_ceil(per_page) + 1 + self.value_pages(nodes)
     }
 
-    /// The most pages written to empty a block with `nodes` nodes, and the commits of that.
+    /// The most pages written to empty a block with `nodes` nodes, and its commits.
     pub fn pages_of_victim(&self, nodes: u32, height: u8, inner_nodes: u32) -> (u32, u32) {
         if self.writes_ahead(height) {
             (self.pages_at_once(nodes, height, inner_nodes), 1)
@@ -515,13 +515,14 @@ impl<F: Flash> TncIndex<'_, F> {
         Ok(false)
     }
 
-    /// Whether the journal has no room for another page.
+    /// Whether the journal has no room for another change.
     ///
     /// Sessions with few changes leave the journal in many blocks, and a mount looks for each of
     /// these.
     fn journal_is_full(&self) -> bool {
         let blocks = self.journal.pages_max() / self.space.log.block_pages();
-        self.journal.pages() >= self.journal.pages_max()
+        let has_slot = self.journal.next_slot(self.space.log.sequence()).is_some();
+        self.journal.pages() >= self.journal.pages_max() && !has_slot
             || self.journal.blocks() > blocks + self.means().blocks_beside(self.tree.height())
     }
 

@@ -71,7 +71,6 @@ fn a_mount_with_less_ram_loses_nothing() {
             let what = format!("shape {at}, seed {seed}");
             let mut index = Tree::open(&mut chip, &much, &mut most).unwrap();
             model = content(&mut index);
-            drop(index);
             let cut = Cut::ALL[numbers.below(5) as usize];
             let mut whole = chip.clone();
             Tree::open(&mut whole, &much, &mut most).unwrap();
@@ -108,7 +107,6 @@ fn a_mount_with_less_ram_loses_nothing() {
                     note(&mut model, change);
                 }
                 index.flush().unwrap();
-                drop(index);
                 let mut index = Tree::open(&mut once, &little, &mut least).unwrap();
                 expect_content(&mut index, &model, &what);
                 if whole {
@@ -149,7 +147,6 @@ fn a_mount_reads_the_journal_and_as_many_nodes_as_may_be_dirty() {
             let before = chip.counters().reads;
             let index = Tree::open(&mut chip, &options, &mut ram).unwrap();
             let statistics = index.statistics();
-            drop(index);
             let reads = chip.counters().reads - before;
             let most = reads_max(&profile.geometry, &options, &statistics);
             assert!(reads <= most, "shape {at}, {operation}: {reads} reads of {most}");

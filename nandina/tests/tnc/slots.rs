@@ -207,13 +207,11 @@ fn a_mount_reads_the_newest_page_of_slots_24_times() {
     let (mut chip, mut ram) = (Chip::new(SECTORS), ram(&SECTORS, &OPTIONS));
     let mut index = Tree::format(&mut chip, &OPTIONS, &mut ram).unwrap();
     index.insert(&[0; 4], &value(0, 0)).unwrap();
-    drop(index);
     // The first page of a session is that of its first change.
     let mut index = Tree::open(&mut chip, &OPTIONS, &mut ram).unwrap();
     for number in 1..4u32 {
         index.insert(&number.to_be_bytes(), &value(number, 0)).unwrap();
     }
-    drop(index);
     // Of the blocks whose pages are read in a mount, only that of the journal is read so often.
     let reads_in_mount = |chip: &Chip, ram: &mut [u8]| {
         let mut chip = chip.clone();
@@ -233,14 +231,12 @@ fn a_mount_reads_the_newest_page_of_slots_24_times() {
         Tree::format(&mut unstable, &OPTIONS, &mut ram).unwrap();
         let mut index = Tree::open(&mut unstable, &OPTIONS, &mut ram).unwrap();
         index.insert(&[0; 4], &value(0, 0)).unwrap();
-        drop(index);
         let mut opened = unstable.clone();
         Tree::open(&mut opened, &OPTIONS, &mut ram).unwrap();
         let mount = opened.counters().operations() - unstable.counters().operations();
         unstable.cut_at(mount, Cut::Inside(nandina_sim::Tear::Mixture));
         let mut index = Tree::open(&mut unstable, &OPTIONS, &mut ram).unwrap();
         assert!(index.insert(&[1; 4], &value(1, 0)).is_err());
-        drop(index);
         unstable.restore_power();
         let len = Tree::open(&mut unstable, &OPTIONS, &mut ram).unwrap().len();
         // What one mount has decided, every later one finds.

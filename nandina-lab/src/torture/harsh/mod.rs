@@ -286,6 +286,9 @@ pub fn uncut<S: System, D: Ground>(device: D, run: CutRun) -> Result<(u64, u64),
             "the run is too tame: collected {collected}, height {height}, {left} records left"
         ));
     }
+    if run.hardships.overwrite && runner.device.chip().counters().overwrites == 0 {
+        return Err("the run is too tame: no part of a page was programmed".into());
+    }
     runner.compare::<S>()?;
     Ok((runner.life.done.operations, chip_operations))
 }
