@@ -57,10 +57,10 @@ impl Opened {
 impl<F: Flash> TncIndex<'_, F> {
     /// The age of the block that was opened next after the one of age `after`.
     ///
-    /// Only blocks of the formatting `identity` count that begin with a number of at most `highest`.
-    /// `opened` is new, or has returned `after`. Two blocks may begin with the same number: a mount
-    /// did not see the torn first page of one, and gave its number to another page. Cost: for each
-    /// [`AT_ONCE`] blocks a read of each block, or a few.
+    /// Only blocks of the formatting `identity` count, up to the number `highest`. `opened` is new,
+    /// or has returned `after`. Two blocks may begin with the same number: a mount did not see the
+    /// torn first page of one, and gave its number to another page. Cost: for each [`AT_ONCE`]
+    /// blocks a read of each block, or a few.
     pub(super) fn next_block(
         &mut self,
         opened: &mut Opened,
