@@ -38,8 +38,17 @@ impl Check {
                 )
             });
             let journal = journal.unwrap_or_default();
+            let mount = found.mount.map(|mount| {
+                format!(
+                    "; a mount loads {}, makes {} again and writes {}",
+                    counted(mount.loaded, "node"),
+                    counted(mount.replayed, "change"),
+                    counted(mount.written, "node")
+                )
+            });
+            let mount = mount.unwrap_or_default();
             print(&format!(
-                "{image}: every invariant holds: {}, {} records in {} valid pages{journal}; {} pages were read",
+                "{image}: every invariant holds: {}, {} records in {} valid pages{journal}{mount}; {} pages were read",
                 found.system.unwrap_or("-"),
                 found.records.unwrap_or(0),
                 found.valid_pages.unwrap_or(0),

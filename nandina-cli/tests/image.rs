@@ -401,11 +401,15 @@ fn what_is_newer_than_a_commit_is_counted() {
         }
         let check = folder.json(0, "check a.img");
         assert_eq!((&check["records"], &check["journal"]), (&json!(4), &expected), "{device}");
+        assert_eq!(check["mount"]["replayed"], 4, "{device}");
         let checked = folder.ok("check a.img");
+        let mount = "; a mount loads 1 node, makes 4 changes again and writes ";
+        assert!(checked.contains(mount), "{checked}");
         assert!(checked.contains(", 4 changes newer than the last commit in "), "{checked}");
     }
     let folder = Folder::new();
     folder.create("mu", "u32", "u32");
     assert_eq!(folder.json(0, "inspect a.img")["journal"], Value::Null);
     assert_eq!(folder.json(0, "check a.img")["journal"], Value::Null);
+    assert_eq!(folder.json(0, "check a.img")["mount"], Value::Null);
 }

@@ -25,10 +25,23 @@ pub struct Check {
     pub valid_pages: Option<u32>,
     /// Changes that are newer than the newest root, if the system has a journal.
     pub journal: Option<JournalFacts>,
+    /// What a mount did with nodes, if the system keeps some in RAM.
+    pub mount: Option<MountNodes>,
     /// Pages of the chip that were read.
     pub pages_read: u32,
     /// Each invariant that does not hold, with its page.
     pub violations: Vec<String>,
+}
+
+/// Nodes in RAM that a mount loaded and wrote.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct MountNodes {
+    /// Nodes that were read from flash.
+    pub loaded: u64,
+    /// Changes of the journal that were made again.
+    pub replayed: u64,
+    /// Nodes that its commit wrote.
+    pub written: u64,
 }
 
 /// Checks the newest index on `chip`. A chip without an index is a violation as well.
@@ -39,6 +52,7 @@ pub fn check(chip: &Chip) -> Result<Check, LabError> {
         records: None,
         valid_pages: None,
         journal: None,
+        mount: None,
         pages_read: 0,
         violations: Vec::new(),
     };
@@ -63,6 +77,7 @@ pub fn check(chip: &Chip) -> Result<Check, LabError> {
         Ok(own) => {
             check.records = Some(own.records);
             check.valid_pages = Some(own.valid_pages);
+            check.mount = own.mount;
             check.violations.extend(own.violations.iter().cloned());
             compare(&own, tree.as_ref(), behind, &mut check.violations);
             if own.unexplained_pages > 0 {
@@ -91,6 +106,7 @@ struct Answer {
     unexplained_pages: u32,
     /// The mount wrote nodes of a tree whose changes are made in RAM.
     committed: bool,
+    mount: Option<MountNodes>,
     violations: Vec<String>,
 }
 
@@ -103,6 +119,11 @@ impl Job for Own {
     type Output = Answer;
 
     fn run<S: System>(self, index: &mut Index<'_, &mut Chip, S>) -> Answer {
+        let mount = index.node_counters().map(|counts| MountNodes {
+            loaded: counts.loaded,
+            replayed: counts.replayed,
+            written: counts.nodes_written,
+        });
         let mut violations = Vec::new();
         let checked = index.check(|violation: Violation| violations.push(violation.to_string()));
         if let Err(error) = checked {
@@ -116,6 +137,7 @@ impl Job for Own {
             unexplained_pages: index.statistics().unexplained_pages,
             committed: S::DESCRIPTION.replays()
                 && index.flash().counters().programs > self.programs,
+            mount,
             violations,
         }
     }
