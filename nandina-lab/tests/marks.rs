@@ -5,9 +5,9 @@
 //! a change of the library moves the cuts away from a branch, more episodes lead to it again.
 
 use nandina::flash::profile::NOR;
-use nandina::flash::{Flash, PageNumber};
+use nandina::flash::{Flash, Geometry, PageNumber, Profile};
 use nandina::marks::{NAMES, REACHED};
-use nandina::store::{Mu, Rosette, SYSTEMS, Vm, VmOw};
+use nandina::store::{Mu, Rosette, SYSTEMS, Tnc, Vm, VmOw};
 use nandina::{Change, Index, Options, System, key, ram_needed};
 use nandina_lab::effort::{Effort, effort};
 use nandina_lab::torture::{CutRun, Hardships, Mode, Outcome, Torture, replay, torture};
@@ -239,6 +239,22 @@ fn open_after_torn_format() {
     }
 }
 
+/// Opens an index with less RAM for nodes than its journal changes.
+fn open_with_less_ram() {
+    let geometry = Geometry { page_bytes: 2048, pages_per_block: 16, blocks: 60, ..TINY.geometry };
+    let mut chip = Chip::new(Profile { geometry, ..TINY });
+    let options = Options::new(4, 12).fanout(6).journal_pages(200);
+    let (much, little) = (options.arena_bytes(24_000), options.arena_bytes(3_520));
+    let mut memory = ram::<Tnc>(&chip, &much);
+    let mut index = Index::<_, Tnc>::format(&mut chip, &much, &mut memory).unwrap();
+    for number in 0..120 {
+        index.insert(&key::from_u32(number * 37 % 120), &[1; 12]).unwrap();
+    }
+    let mut index = Index::<_, Tnc>::open(&mut chip, &little, &mut memory).unwrap();
+    assert_eq!(index.get(&key::from_u32(59)).unwrap(), Some(&[1; 12][..]));
+    assert_eq!(index.len(), 120);
+}
+
 #[test]
 fn every_rare_branch_is_reached() {
     let keys: Vec<_> = SYSTEMS.iter().map(|system| system.key).collect();
@@ -274,6 +290,7 @@ fn every_rare_branch_is_reached() {
     open_cut_batches();
     open_beside_bad_blocks();
     open_after_torn_format();
+    open_with_less_ram();
 
     let reached: Vec<_> = REACHED.among(NAMES).collect();
     let is_due =
