@@ -47,7 +47,7 @@ impl Hardships {
         overwrite: false,
     };
 
-    /// All of them.
+    /// All of them, on a chip that programs each page at once.
     pub const ALL: Self = Self {
         unstable: true,
         buffered: true,
@@ -56,7 +56,7 @@ impl Hardships {
         errors: true,
         narrow: true,
         journal_values: true,
-        overwrite: true,
+        overwrite: false,
     };
 
     /// Whether there is any.
