@@ -55,7 +55,8 @@ pub struct Settings {
     /// 100, as in the TNC paper [default: the oldest leaves where a slot is needed]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
     shrink_percent: Option<u8>,
-    /// Leaves that the directory of rosette has RAM for, whatever the keys [default: as many as the chip allows]
+    /// Leaves that the directory of rosette has RAM for, whatever the keys [default: as many as the
+    /// chip allows]
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..))]
     leaves: Option<u32>,
 }
@@ -67,8 +68,8 @@ pub struct NodeSettings {
     /// [default: 32 nodes]
     #[arg(long, value_name = "BYTES", value_parser = size(0..=1 << 32))]
     arena_bytes: Option<usize>,
-    /// The most children of an inner node of tnc: nodes have room for that number, and are packed into
-    /// pages by the bytes that they use [default: nodes have fixed places, with room for 32
+    /// The most children of an inner node of tnc: nodes have room for that number, and are packed
+    /// into pages by the bytes that they use [default: nodes have fixed places, with room for 32
     /// children or 4 records, or more where these fill the page]
     #[arg(long, value_name = "CHILDREN", value_parser = clap::value_parser!(u16).range(4..))]
     fanout: Option<u16>,

@@ -9,6 +9,7 @@ use nandina_sim::Chip;
 use serde::Serialize;
 
 use crate::LabError;
+use crate::cost::NodeCost;
 use crate::inspect::{JournalFacts, Pages, TreeFacts, walk};
 use crate::opened::{Job, copy_to_look_at, medium_of, with_index};
 
@@ -25,23 +26,12 @@ pub struct Check {
     pub valid_pages: Option<u32>,
     /// Changes that are newer than the newest root, if the system has a journal.
     pub journal: Option<JournalFacts>,
-    /// What a mount did with nodes, if the system keeps some in RAM.
-    pub mount: Option<MountNodes>,
+    /// What a mount did with nodes, if the system keeps changed ones in RAM.
+    pub mount: Option<NodeCost>,
     /// Pages of the chip that were read.
     pub pages_read: u32,
     /// Each invariant that does not hold, with its page.
     pub violations: Vec<String>,
-}
-
-/// Nodes in RAM that a mount loaded and wrote.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct MountNodes {
-    /// Nodes that were read from flash.
-    pub loaded: u64,
-    /// Changes of the journal that were made again.
-    pub replayed: u64,
-    /// Nodes that its commit wrote.
-    pub written: u64,
 }
 
 /// Checks the newest index on `chip`. A chip without an index is a violation as well.
@@ -106,7 +96,7 @@ struct Answer {
     unexplained_pages: u32,
     /// The mount wrote nodes of a tree whose changes are made in RAM.
     committed: bool,
-    mount: Option<MountNodes>,
+    mount: Option<NodeCost>,
     violations: Vec<String>,
 }
 
@@ -119,11 +109,7 @@ impl Job for Own {
     type Output = Answer;
 
     fn run<S: System>(self, index: &mut Index<'_, &mut Chip, S>) -> Answer {
-        let mount = index.node_counters().map(|counts| MountNodes {
-            loaded: counts.loaded,
-            replayed: counts.replayed,
-            written: counts.nodes_written,
-        });
+        let mount = index.node_counters().as_ref().map(NodeCost::of);
         let mut violations = Vec::new();
         let checked = index.check(|violation: Violation| violations.push(violation.to_string()));
         if let Err(error) = checked {

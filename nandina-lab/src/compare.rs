@@ -3,10 +3,10 @@
 use nandina::{Eviction, GcPolicy, Options};
 use serde::Serialize;
 
-use crate::LabError;
 use crate::layer::{Layer, name_of};
 use crate::run::{Refusal, Setup, SystemCost, SystemRun, refusal, run};
 use crate::work::Work;
+use crate::{LabError, parallel};
 
 /// The result of `compare`, and its JSON form.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -49,23 +49,9 @@ fn run_chosen(
     work: &Work,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<SystemRun>, LabError> {
-    let mut costs = Vec::with_capacity(chosen.len());
-    for pair in chosen.chunks(2) {
-        let results: Vec<_> = std::thread::scope(|scope| {
-            let runs: Vec<_> = pair
-                .iter()
-                .map(|&(system, layer)| {
-                    let setup = Setup { layer, ..*setup };
-                    scope.spawn(move || run(system, &setup, work, progress))
-                })
-                .collect();
-            runs.into_iter().map(|run| run.join()).collect()
-        });
-        for result in results {
-            costs.push(result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
-        }
-    }
-    Ok(costs)
+    parallel::each(chosen, |&(system, layer)| {
+        run(system, &Setup { layer, ..*setup }, work, progress)
+    })
 }
 
 /// Returns an error if none of `chosen` can hold `records` records of these sizes.

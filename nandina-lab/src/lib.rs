@@ -32,5 +32,6 @@ mod cost;
 mod error;
 mod hand_on;
 mod opened;
+mod parallel;
 
 pub use error::LabError;

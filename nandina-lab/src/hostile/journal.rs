@@ -21,7 +21,7 @@ const SLOT_BYTES: usize = 2 + KEY_BYTES + VALUE_BYTES;
 const MOVED: u8 = 17;
 
 impl Use<'_> {
-    /// Changes a page of the journal, which is right again afterwards, in the way that `kind` names.
+    /// Changes a page of the journal in the way that `kind` names, and makes it right again.
     ///
     /// It is one of those of the chip that `choice` names; without any, nothing is changed.
     pub(super) fn damage_journal(&mut self, chip: &mut Chip, choice: u32, kind: u8) {

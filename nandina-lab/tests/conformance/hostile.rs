@@ -132,7 +132,7 @@ fn the_fuzz_target_opens_media_of_every_form() {
     }
 }
 
-/// Counts, kinds, slots and numbers of pages of a journal, each whole and wrong, and random changes.
+/// Wrong counts, kinds, slots and numbers in whole pages of a journal, and random changes.
 #[test]
 fn pages_of_a_journal_that_are_whole_and_say_nonsense_never_panic() {
     let mut random = ChaCha8Rng::seed_from_u64(seed());

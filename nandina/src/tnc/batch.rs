@@ -5,7 +5,7 @@
 //! durable. So room for all changes, on flash and in RAM, is made before the first one.
 
 use super::TncIndex;
-use super::form::{change_nodes, height_max};
+use super::bounds::{change_nodes, height_max};
 use crate::engine::{Batches, Change, EngineFault};
 use crate::error::Fault;
 use crate::flash::Flash;

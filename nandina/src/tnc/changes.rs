@@ -59,16 +59,25 @@ pub const fn records_max(area_bytes: usize, sizes: RecordSizes) -> usize {
     if most > RECORDS_MAX { RECORDS_MAX } else { most }
 }
 
+/// Whether changes are programmed one by one into a page with this header.
+pub const fn has_slots(header: &PageHeader) -> bool {
+    header.lowest == ONE_BY_ONE
+}
+
+/// How many slots of an area are whole, from the first one on.
+pub fn whole_slots(area: &[u8], sizes: RecordSizes) -> usize {
+    let slot = |at| &area[slot_range(area.len(), sizes, at)];
+    let is_whole = |&at: &usize| matches!(slot::state(slot(at)), State::Whole(_));
+    (0..slots_in(area.len(), sizes)).take_while(is_whole).count()
+}
+
 /// The number of changes in the area of a page of the journal with this header.
 ///
 /// 0 if more are counted than fit. Those that were programmed one by one end at the first that is
 /// not whole.
 pub fn changes_in(header: &PageHeader, area: &[u8], sizes: RecordSizes) -> usize {
-    if header.lowest == ONE_BY_ONE {
-        let is_whole = |&at: &usize| {
-            matches!(slot::state(&area[slot_range(area.len(), sizes, at)]), State::Whole(_))
-        };
-        return (0..slots_in(area.len(), sizes)).take_while(is_whole).count();
+    if has_slots(header) {
+        return whole_slots(area, sizes);
     }
     let count = if area.len() < COUNT_BYTES { 0 } else { u16_at(area, 0).into() };
     if count > entries_in(area.len(), sizes) { 0 } else { count }

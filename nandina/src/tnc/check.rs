@@ -5,7 +5,7 @@
 use super::TncIndex;
 use super::apply::Key;
 use super::arena::NOWHERE;
-use super::form::HEIGHT_MAX;
+use super::bounds::HEIGHT_MAX;
 use super::values::ValueAt;
 use crate::engine::Violation;
 use crate::error::Fault;

@@ -1,7 +1,8 @@
 //! The operations of the tree as an engine of an index.
 
 use super::arena::Arena;
-use super::form::{self, Form};
+use super::bounds;
+use super::form::Form;
 use super::journal::Group;
 use super::length::Length;
 use super::live::Live;
@@ -60,10 +61,10 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
             live: Live::new(live),
             group: Group::new(group, &form, options),
             tree: Tree::UNKNOWN,
-            journal: Length::new(form::journal_max(options), slots),
-            commit_step: form::commit_step(options),
+            journal: Length::new(bounds::journal_max(options), slots),
+            commit_step: bounds::commit_step(options),
             shrink: Shrink::of(options),
-            group_pages: form::group_pages(&form, parts.group, options),
+            group_pages: bounds::group_pages(&form, parts.group, options),
             room: Room::default(),
             state: State::UNKNOWN,
             collector: Collector::default(),

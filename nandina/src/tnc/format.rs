@@ -5,7 +5,7 @@
 //! takes the next number, so that no torn page of the older index is newer.
 
 use super::arena::{NO_SLOT, NOWHERE};
-use super::form::commit_pages;
+use super::bounds::commit_pages;
 use super::journal::JOURNAL;
 use super::{Checkpoints, TncIndex};
 use crate::error::{Fault, OpenError};

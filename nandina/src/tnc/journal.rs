@@ -10,8 +10,9 @@
 //! ```
 
 use super::TncIndex;
+use super::bounds;
 use super::changes::COUNT_BYTES;
-use super::form::{self, Form};
+use super::form::Form;
 use crate::engine::{Change, Options};
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
@@ -60,7 +61,7 @@ pub struct Group<'b> {
 
 impl<'b> Group<'b> {
     pub fn new(bytes: &'b mut [u8], form: &Form, options: &Options) -> Self {
-        let most = form::group_max(form, bytes.len(), options);
+        let most = bounds::group_max(form, bytes.len(), options);
         Self {
             bytes,
             entry_bytes: form.entry_bytes(),

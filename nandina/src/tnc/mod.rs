@@ -18,6 +18,7 @@
 mod apply;
 mod arena;
 mod batch;
+mod bounds;
 mod changes;
 mod check;
 #[cfg(feature = "checkpoints")]

@@ -19,7 +19,8 @@
 
 use super::apply::{Key, Value};
 use super::arena::NO_SLOT;
-use super::form::{self, commit_pages, height_max};
+use super::bounds::{self, commit_pages, height_max};
+use super::form;
 use super::journal::pointer_to_waiting;
 use super::opened::Opened;
 use super::{TncIndex, journal};
@@ -355,7 +356,7 @@ impl<F: Flash> TncIndex<'_, F> {
         if self.tree.height() < lowest {
             return Ok(());
         }
-        let (mut slot, mut next) = (self.tree.root(), [0usize; form::HEIGHT_MAX as usize + 1]);
+        let (mut slot, mut next) = (self.tree.root(), [0usize; bounds::HEIGHT_MAX as usize + 1]);
         loop {
             let level = self.arena.level(slot);
             let at = &mut next[usize::from(level)];

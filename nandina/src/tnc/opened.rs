@@ -67,27 +67,21 @@ impl<F: Flash> TncIndex<'_, F> {
         after: Age,
         (identity, highest): (u32, u64),
     ) -> Result<Option<Age>, Fault<F::Error>> {
-        if let Some(age) = opened.take() {
-            return Ok(Some(age));
-        }
-        if opened.is_last {
-            return Ok(None);
-        }
-        opened.clear();
-        for block in self.space.log.blocks.all() {
-            let Some(header) = self.space.log.first_header(block)? else { continue };
-            let age = (header.sequence, block.0);
-            // Blocks of checkpoints hold no journal.
-            let comes = header.lowest > 0
-                && header.identity == identity
-                && self.space.log.is_ours(0)
-                && age > after
-                && header.sequence <= highest;
-            if comes {
-                opened.add(age, |one, other| one < other);
-            }
-        }
-        Ok(opened.take())
+        self.next(
+            opened,
+            |one, other| one < other,
+            |index, block| {
+                let Some(header) = index.space.log.first_header(block)? else { return Ok(None) };
+                let age = (header.sequence, block.0);
+                // Blocks of checkpoints hold no journal.
+                let comes = header.lowest > 0
+                    && header.identity == identity
+                    && index.space.log.is_ours(0)
+                    && age > after
+                    && header.sequence <= highest;
+                Ok(comes.then_some(age))
+            },
+        )
     }
 
     /// The age of the block that was opened before the one of age `before`.
@@ -98,16 +92,28 @@ impl<F: Flash> TncIndex<'_, F> {
         opened: &mut Opened,
         before: Age,
     ) -> Result<Option<Age>, Fault<F::Error>> {
-        if let Some(age) = opened.take() {
-            return Ok(Some(age));
+        self.next(opened, |one, other| one > other, |index, block| index.age_before(block, before))
+    }
+
+    /// The next age that `opened` knows, or that a look at all blocks finds.
+    ///
+    /// `age` returns that of a block, if it counts. `comes` tells which of two comes first.
+    fn next(
+        &mut self,
+        opened: &mut Opened,
+        comes: impl Fn(Age, Age) -> bool,
+        age: impl Fn(&mut Self, BlockNumber) -> Result<Option<Age>, Fault<F::Error>>,
+    ) -> Result<Option<Age>, Fault<F::Error>> {
+        if let Some(known) = opened.take() {
+            return Ok(Some(known));
         }
         if opened.is_last {
             return Ok(None);
         }
         opened.clear();
         for block in self.space.log.blocks.all() {
-            if let Some(age) = self.age_before(block, before)? {
-                opened.add(age, |one, other| one > other);
+            if let Some(found) = age(self, block)? {
+                opened.add(found, &comes);
             }
         }
         Ok(opened.take())

@@ -1,7 +1,8 @@
 //! The system: its options, its RAM, and the most that any call can cost.
 
+use super::bounds::{self, Size, change_nodes, commit_pages, height_max};
 use super::changes::changes_in;
-use super::form::{self, Form, SLOTS_MIN, Size, change_nodes, commit_pages, height_max};
+use super::form::{self, Form, SLOTS_MIN};
 use super::live::Live;
 use super::mount::is_journal;
 use super::opened::AT_ONCE;
@@ -149,7 +150,7 @@ pub fn check_options<E>(
         return bad(BadOption::WriteBufferNotBuilt);
     }
     let group = form.group_bytes(geometry.page_bytes, options);
-    if options.write_buffer > 0 && form::group_max(&form, group, options) == 0 {
+    if options.write_buffer > 0 && bounds::group_max(&form, group, options) == 0 {
         return bad(BadOption::WriteBufferTooSmall);
     }
     if !form.can_point() {
@@ -254,9 +255,9 @@ impl System for Tnc {
         let extent = Extent { block_pages, blocks };
         let group_bytes = form.group_bytes(geometry.page_bytes, options);
         let (commit_step, group_pages) =
-            (form::commit_step(options), form::group_pages(&form, group_bytes, options));
+            (bounds::commit_step(options), bounds::group_pages(&form, group_bytes, options));
         let means = Means { form, extent, slots, commit_step, group_pages };
-        let group = form::group_max(&form, group_bytes, options);
+        let group = bounds::group_max(&form, group_bytes, options);
         let waits = options.write_buffer > 0;
         let batch_max = if waits { form.entries().min(group) } else { form.entries() } as u32;
         means.check_least()?;
@@ -321,7 +322,7 @@ impl System for Tnc {
         // The nodes that a mount reads.
         let leaves = if form.apart() { size.leaves } else { 0 };
         let nodes = if fits { size.inner_nodes + leaves } else { geometry.pages() };
-        let journal = u64::from(form::journal_max(options));
+        let journal = u64::from(bounds::journal_max(options));
         // Changes of each page of the journal: in slots, together, or of a batch.
         let in_slots = u32::from(form.changes_by_one(capabilities, options));
         let in_ram = (means.dirty_max(size.height) / change_nodes(size.height)).max(1) as u32;

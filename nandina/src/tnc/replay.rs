@@ -11,10 +11,10 @@
 
 use super::TncIndex;
 use super::apply::Value;
-use super::form::{change_nodes, height_max};
+use super::bounds::{change_nodes, height_max};
+use super::changes::has_slots;
 use super::mount::{LastCommit, is_journal};
 use super::opened::Opened;
-use super::slots::has_slots;
 use crate::bytes::u16_at;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};

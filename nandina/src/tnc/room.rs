@@ -8,9 +8,8 @@ use core::num::NonZeroU16;
 
 use super::TncIndex;
 use super::arena::NO_SLOT;
-use super::form::{
-    Form, change_nodes, commit_pages, dirty_max, height_max, path_nodes, step_nodes,
-};
+use super::bounds::{change_nodes, commit_pages, dirty_max, height_max, path_nodes, step_nodes};
+use super::form::Form;
 use crate::blocks::WearPolicy;
 use crate::error::{Fault, OpenError};
 use crate::flash::Flash;
@@ -288,8 +287,7 @@ impl Means {
             // A session that is cut uses up the rest of a block, and its mount commits.
             let reserve_pages = (gc::reserve_blocks(commits.max(valid)) + settled) * block;
             let room_pages = operation + reserve_pages;
-            let longest = room_pages + u32::from(height) - 1;
-            let closed = self.extent.blocks.saturating_sub(longest / block + 1);
+            let closed = self.closed_blocks(room_pages, height);
             let most = (u64::from(closed) * u64::from(nodes + 1)).saturating_sub(1);
             let most = most.min(u32::MAX.into()) as u32;
             if most > best.nodes {
@@ -301,9 +299,13 @@ impl Means {
 
     /// The most nodes and values of a victim, in a tree within its limits.
     pub fn nodes_in_victim(&self, limits: &Limits, height: u8) -> u32 {
-        let longest = limits.room_pages + u32::from(height) - 1;
-        let closed = self.extent.blocks.saturating_sub(longest / self.extent.block_pages + 1);
-        limits.nodes / closed.max(1)
+        limits.nodes / self.closed_blocks(limits.room_pages, height).max(1)
+    }
+
+    /// The fewest full blocks while this many pages are free.
+    fn closed_blocks(&self, room_pages: u32, height: u8) -> u32 {
+        let longest = room_pages + u32::from(height) - 1;
+        self.extent.blocks.saturating_sub(longest / self.extent.block_pages + 1)
     }
 
     /// Chip operations of one move with `beside` other nodes moving along.

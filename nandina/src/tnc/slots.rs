@@ -18,24 +18,12 @@
 
 use super::TncIndex;
 use super::apply::Key;
-use super::form::Form;
+use super::changes::{has_slots, whole_slots};
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::log::{Image, LOOKS};
-use crate::node::slot::{self, Kind, State, TAG_BYTES};
-use crate::node::{ONE_BY_ONE, PageHeader};
-
-/// Whether changes are programmed one by one into a page with this header.
-pub const fn has_slots(header: &PageHeader) -> bool {
-    header.lowest == ONE_BY_ONE
-}
-
-/// How many slots of an area are whole, from the first one on.
-fn whole_in(form: &Form, area: &[u8]) -> usize {
-    let most = area.len() / form.change_bytes();
-    let is_whole = |&at: &usize| matches!(slot::state(&area[form.change_at(at)]), State::Whole(_));
-    (0..most).take_while(is_whole).count()
-}
+use crate::node::ONE_BY_ONE;
+use crate::node::slot::{self, Kind, TAG_BYTES};
 
 impl<F: Flash> TncIndex<'_, F> {
     /// Programs a change into the next slot, or into the first one of a new page.
@@ -82,7 +70,7 @@ impl<F: Flash> TncIndex<'_, F> {
     /// How many slots of the page in `frame` are whole, from the first one on.
     pub(super) fn whole_slots(&self, frame: usize) -> usize {
         let area = &self.space.log.frames.bytes(frame)[..self.space.area_bytes()];
-        whole_in(&self.arena.form, area)
+        whole_slots(area, self.arena.form.sizes())
     }
 
     /// Whether the page in `frame` has anything behind that many slots.

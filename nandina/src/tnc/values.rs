@@ -14,11 +14,11 @@ use core::ops::Range;
 
 use super::TncIndex;
 use super::apply::{Key, Value};
-use super::changes::{COUNT_BYTES, entries_in, entry_start, slot_range, slots_in};
-use super::form::{MOVED, commit_pages};
+use super::bounds::commit_pages;
+use super::changes::{COUNT_BYTES, entries_in, entry_start, has_slots, slot_range, slots_in};
+use super::form::MOVED;
 use super::journal::{PUT, pointer_to_waiting, waiting_in};
 use super::mount::is_journal;
-use super::slots::has_slots;
 use crate::bytes::u16_at;
 use crate::engine::RecordSizes;
 use crate::error::{Damage, Fault};

@@ -168,8 +168,8 @@ fn reads_max(geometry: &Geometry, options: &Options, statistics: &Statistics) ->
     let dirty = NODES as u32;
     // Blocks of the journal, and of nodes that steps wrote ahead.
     let since = journal.div_ceil(pages_per_block) + 5;
-    // Each look at all blocks finds eight; of an erased block three pages are read. Each block since
-    // the commit is searched for its end, and its last page is read 24 times.
+    // Each look at all blocks finds eight; of an erased block three pages are read. Each block
+    // since the commit is searched for its end, and its last page is read 24 times.
     let looks = 1 + 5 * (since / 8 + 1);
     let leaves = if options.journal_values == Some(true) { statistics.records / 2 } else { 0 };
     let survey =

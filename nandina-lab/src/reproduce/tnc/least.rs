@@ -4,10 +4,10 @@ use nandina::Options;
 use nandina::flash::profile::NOR;
 
 use super::Experiments;
-use super::sweep::{KEY_BYTES, Order, VALUE_BYTES, in_pairs};
-use crate::LabError;
+use super::sweep::{KEY_BYTES, Order, VALUE_BYTES};
 use crate::reproduce::{Experiment, Row};
 use crate::run::{Setup, SystemRun, run};
+use crate::{LabError, parallel};
 
 /// Bytes of RAM for nodes.
 const BYTES: usize = 4_096;
@@ -78,15 +78,20 @@ pub fn runs(quick: bool) -> u64 {
 }
 
 /// The search.
-pub fn experiment(of: &Experiments, progress: &dyn Fn(u64)) -> Result<Experiment, LabError> {
+pub fn experiment(
+    of: &Experiments,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Experiment, LabError> {
     let title = "SPI NOR, 4 KB of nodes, clustered keys, each durable: the fastest settings";
     let mut experiment = Experiment::of("nor", title, Vec::new());
     experiment.is_wide = true;
     let grid = Grid::of(of.scale.quick);
     let work = Order::Clustered.work(grid.records, of.seed)?;
-    let runs = in_pairs(&grid.cells(), progress, |cell| {
+    let runs = parallel::each(&grid.cells(), |cell| {
         let setup = Setup { profile: NOR, options: cell.options(), ram_bytes: None, layer: None };
-        Ok((cell.words(), run("tnc", &setup, &work, &|_| ())?))
+        let done = run("tnc", &setup, &work, &|_| ())?;
+        progress(1);
+        Ok((cell.words(), done))
     })?;
     let mut best: Option<(f64, f64, String)> = None;
     for (config, run) in runs {

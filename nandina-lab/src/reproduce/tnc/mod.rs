@@ -139,7 +139,7 @@ impl Experiments {
     }
 
     /// Runs everything. `progress` is called with the number of runs done since its last call.
-    pub fn run(&self, progress: &dyn Fn(u64)) -> Result<Reproduction, LabError> {
+    pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<Reproduction, LabError> {
         let by_rule;
         let (list, words) = match &self.list {
             Some(list) => (list, self.scale.words),

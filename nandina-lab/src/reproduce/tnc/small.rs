@@ -18,7 +18,11 @@ pub fn runs(bounds: usize) -> u64 {
 }
 
 /// Nodes saved in few bytes of RAM.
-pub fn buffers(of: &Experiments, prepared: &Prepared, progress: &dyn Fn(u64)) -> Experiment {
+pub fn buffers(
+    of: &Experiments,
+    prepared: &Prepared,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Experiment {
     let title = "Beyond the paper: nodes saved in its smallest buffer's bytes, and in far fewer";
     let mut experiment = Experiment::of("buffers", title, Vec::new());
     for (bytes, least) in BUFFERS {
@@ -77,7 +81,7 @@ pub fn synced(settings: Settings, prepared: &super::sample::Sample) -> Counts {
 }
 
 /// Nodes saved if every node that outlives unpacking is written.
-pub fn sync(prepared: &Prepared, progress: &dyn Fn(u64)) -> Experiment {
+pub fn sync(prepared: &Prepared, progress: &(dyn Fn(u64) + Sync)) -> Experiment {
     let title = "Beyond the paper: a sync before the removal";
     let mut experiment = Experiment::of("sync", title, Vec::new());
     for fanout in TABLE_2.iter().map(|row| row.fanout) {

@@ -3,18 +3,16 @@
 //! Unlike the tables of the paper this counts pages and modelled time. Every run inserts records
 //! into a new index and looks up a tenth of them; each result is checked.
 
-use std::thread::scope;
-
 use nandina::Options;
 use nandina::flash::Profile;
 use nandina::flash::profile::{MLC, NOR};
 
 use super::Experiments;
-use crate::LabError;
 use crate::reproduce::figure::{Content, Figure, Series};
 use crate::reproduce::{Experiment, Row};
 use crate::run::{Setup, SystemCost, SystemRun, run};
 use crate::work::{Operation, Phase, Work};
+use crate::{LabError, parallel};
 
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 4;
@@ -180,26 +178,6 @@ pub fn runs(quick: bool) -> u64 {
     Grid::of(quick).cells().len() as u64
 }
 
-/// Does something with each of `all`, two at a time.
-pub fn in_pairs<T: Sync, R: Send>(
-    all: &[T],
-    progress: &dyn Fn(u64),
-    does: impl Fn(&T) -> Result<R, LabError> + Sync,
-) -> Result<Vec<R>, LabError> {
-    let mut results = Vec::with_capacity(all.len());
-    for pair in all.chunks(2) {
-        let done: Vec<_> = scope(|scope| {
-            let runs: Vec<_> = pair.iter().map(|one| scope.spawn(|| does(one))).collect();
-            runs.into_iter().map(|run| run.join()).collect()
-        });
-        for result in done {
-            results.push(result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
-        }
-        progress(pair.len() as u64);
-    }
-    Ok(results)
-}
-
 /// What a run measured.
 struct Measured {
     cell: Cell,
@@ -248,7 +226,10 @@ impl Measured {
 }
 
 /// The sweep.
-pub fn experiment(of: &Experiments, progress: &dyn Fn(u64)) -> Result<Experiment, LabError> {
+pub fn experiment(
+    of: &Experiments,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Experiment, LabError> {
     let title =
         "The store itself: fanout, RAM, clean-up, groups and orders of keys, on NAND and NOR";
     let mut experiment = Experiment::of("sweep", title, Vec::new());
@@ -257,10 +238,12 @@ pub fn experiment(of: &Experiments, progress: &dyn Fn(u64)) -> Result<Experiment
     let works: Result<Vec<_>, _> =
         Order::ALL.iter().map(|order| order.work(grid.records, of.seed)).collect();
     let works = works?;
-    let runs = in_pairs(&grid.cells(), progress, |cell| {
+    let runs = parallel::each(&grid.cells(), |cell| {
         let (profile, options) = (CHIPS[cell.chip].1, cell.options());
         let setup = Setup { profile, options, ram_bytes: None, layer: None };
-        Ok((*cell, run("tnc", &setup, &works[cell.order], &|_| ())?))
+        let done = run("tnc", &setup, &works[cell.order], &|_| ())?;
+        progress(1);
+        Ok((*cell, done))
     })?;
     let mut measured = Vec::new();
     for (cell, run) in runs {

@@ -25,7 +25,7 @@ impl Cells {
 }
 
 /// Runs all cells at all bounds.
-pub fn cells(of: &Experiments, prepared: &Prepared, progress: &dyn Fn(u64)) -> Vec<Cells> {
+pub fn cells(of: &Experiments, prepared: &Prepared, progress: &(dyn Fn(u64) + Sync)) -> Vec<Cells> {
     let cell = |bound: &Bound, per_cent, nodes: u64| {
         let nodes = of.scale.share(nodes);
         let buffer = Some(Buffer { nodes, clean_up: CleanUp::Shrink(per_cent) });

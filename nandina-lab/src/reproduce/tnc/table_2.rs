@@ -33,7 +33,7 @@ pub fn flash(settings: &Settings, counts: &Counts) -> u64 {
 }
 
 /// Runs all fanouts at all bounds.
-pub fn fanouts(prepared: &Prepared, progress: &dyn Fn(u64)) -> Vec<Fanouts> {
+pub fn fanouts(prepared: &Prepared, progress: &(dyn Fn(u64) + Sync)) -> Vec<Fanouts> {
     let at = |bound: &Bound| {
         let counts = TABLE_2.iter().map(|paper| {
             let settings =

@@ -56,7 +56,11 @@ pub fn runs(seeds: u64) -> u64 {
 }
 
 /// Draws the samples, and runs each at each fanout.
-pub fn draws(of: &Experiments, list: &[Entry], progress: &dyn Fn(u64)) -> Result<Draws, LabError> {
+pub fn draws(
+    of: &Experiments,
+    list: &[Entry],
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Draws, LabError> {
     let sizes: Vec<u64> = TABLE_3.iter().map(|(mb, _)| of.scale.share(mb * 1_000_000)).collect();
     let draw = |mean_bytes: u64| -> Result<Vec<[Spread; 4]>, LabError> {
         let spreads = sizes.iter().map(|&bytes| {

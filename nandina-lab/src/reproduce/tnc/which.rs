@@ -7,11 +7,11 @@ use nandina::Options;
 use nandina::flash::Profile;
 
 use super::Experiments;
-use super::sweep::{CHIPS, GROUP, KEY_BYTES, Order, VALUE_BYTES, in_groups, in_pairs};
-use crate::LabError;
+use super::sweep::{CHIPS, GROUP, KEY_BYTES, Order, VALUE_BYTES, in_groups};
 use crate::reproduce::{Experiment, Row};
 use crate::run::{Setup, SystemCost, SystemRun, run};
 use crate::subject::{Maker, system};
+use crate::{LabError, parallel, systems};
 
 const SYSTEMS: [&str; 6] = ["tnc", "mu", "vm", "vm-ow", "rosette", "rosette-nor"];
 
@@ -59,7 +59,9 @@ fn setup(maker: &dyn Maker, chip: usize, group: u32, records: u32) -> (Setup, bo
     let grouped = in_groups(plain, &profile, group);
     let is_grouped = group > 1 && maker.refusal(&of(grouped, None), records).is_none();
     let options = if is_grouped { grouped } else { plain };
-    if maker.key() == "tnc" {
+    let keeps_nodes =
+        systems::SYSTEMS.iter().any(|system| system.key == maker.key() && system.has_arena());
+    if keeps_nodes {
         let with = |bytes| of(options.fanout(fanout).arena_bytes(bytes), None);
         return (with(largest(ram, |bytes| fits(&with(bytes)))), is_grouped);
     }
@@ -69,7 +71,10 @@ fn setup(maker: &dyn Maker, chip: usize, group: u32, records: u32) -> (Setup, bo
 }
 
 /// The comparison.
-pub fn experiment(of: &Experiments, progress: &dyn Fn(u64)) -> Result<Experiment, LabError> {
+pub fn experiment(
+    of: &Experiments,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Experiment, LabError> {
     let title = "Which system for which work: milliseconds of an operation, with the same RAM";
     let mut experiment = Experiment::of("which", title, Vec::new());
     experiment.is_wide = true;
@@ -81,25 +86,27 @@ pub fn experiment(of: &Experiments, progress: &dyn Fn(u64)) -> Result<Experiment
         let runs: Vec<_> = (0..SYSTEMS.len() * RUNS.len())
             .map(|at| (SYSTEMS[at / RUNS.len()], at % RUNS.len()))
             .collect();
-        let done = in_pairs(&runs, progress, |&(key, at)| {
+        let done = parallel::each(&runs, |&(key, at)| {
             let (setup, is_grouped) = setup(system(key)?, chip, RUNS[at].1, records);
-            Ok((run(key, &setup, &works[at], &|_| ())?, is_grouped))
+            let done = run(key, &setup, &works[at], &|_| ())?;
+            progress(1);
+            Ok((done, is_grouped))
         })?;
-        let mut table: Vec<(&str, [f64; WORKS.len()])> = Vec::new();
-        for (&key, runs) in SYSTEMS.iter().zip(done.chunks(RUNS.len())) {
+        let mut table: Vec<(&'static str, [f64; WORKS.len()])> = Vec::new();
+        for (key, runs) in SYSTEMS.into_iter().zip(done.chunks(RUNS.len())) {
             match costs(runs) {
                 Ok(costs) => table.push((key, costs)),
                 Err(reason) => experiment.refusals.push(format!("{key}, {name}: {reason}")),
             }
-            if runs.len() > 1 && !runs[1].1 && matches!(runs[1].0, SystemRun::Ran(_)) {
+            if !runs[1].1 && matches!(runs[1].0, SystemRun::Ran(_)) {
                 experiment.notes.push(format!(
                     "{key}, {name}: it has no write buffer, so that each change of a group is durable."
                 ));
             }
         }
-        for (key, costs) in &table {
+        for &(key, ref costs) in &table {
             for ((metric, ..), &ms) in WORKS.iter().zip(costs) {
-                experiment.rows.push(Row::alone(key_of(key), name, metric, ms, "ms"));
+                experiment.rows.push(Row::alone(key, name, metric, ms, "ms"));
             }
         }
         for (at, (work, ..)) in WORKS.iter().enumerate() {
@@ -107,10 +114,6 @@ pub fn experiment(of: &Experiments, progress: &dyn Fn(u64)) -> Result<Experiment
         }
     }
     Ok(experiment)
-}
-
-fn key_of(key: &str) -> &'static str {
-    SYSTEMS.into_iter().find(|system| *system == key).unwrap_or_default()
 }
 
 /// Mean times of each work, or why there are none.

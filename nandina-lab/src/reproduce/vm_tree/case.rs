@@ -3,16 +3,13 @@
 //! Experiments name the cases that they need; each is run once, however many experiments name it,
 //! two at a time.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use crate::systems::SYSTEMS;
 use nandina::Options;
 use nandina::flash::Profile;
 
 use super::series::{Kind, Series};
-use crate::LabError;
 use crate::run::{PhaseCost, Setup, SystemCost, SystemRun, run};
+use crate::{LabError, parallel};
 
 /// The outcome of a run that may be impossible here.
 #[derive(Clone, PartialEq, Debug)]
@@ -190,21 +187,7 @@ impl Costs {
         all: &[Series],
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Self, LabError> {
-        let next = AtomicUsize::new(0);
-        let done = Mutex::new(Vec::new());
-        let worker = || {
-            while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let outcome = case.run(all, progress);
-                done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((*case, outcome));
-            }
-        };
-        std::thread::scope(|scope| {
-            scope.spawn(worker);
-            worker();
-        });
-        let done = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let done = done.into_iter().map(|(case, outcome)| Ok((case, outcome?)));
-        Ok(Self(done.collect::<Result<_, LabError>>()?))
+        parallel::each(cases, |case| Ok((*case, case.run(all, progress)?))).map(Self)
     }
 
     fn outcome(&self, case: &Case) -> Option<&Outcome<SystemCost>> {

@@ -1,15 +1,13 @@
 //! The runs that the experiments need, each once, two at a time.
 
 use std::cmp::Reverse;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::below::{Below, replay};
 use super::cost::Costs;
 use super::growth::{Grown, Growth, Tally};
 use super::rivals;
 use super::tree::grow;
-use crate::LabError;
+use crate::{LabError, parallel};
 
 /// An index on an FTL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,24 +44,12 @@ fn long_first(growths: impl IntoIterator<Item = Growth>) -> Vec<Growth> {
     growths
 }
 
-/// Calls `run` for each item, two at a time. The results are in the order in which they ended.
+/// Calls `run` for each item, two at a time. Each result is beside its item.
 pub fn each<T: Copy + Send + Sync, R: Send>(
     items: &[T],
     run: impl Fn(&T) -> Result<R, LabError> + Sync,
 ) -> Result<Vec<(T, R)>, LabError> {
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let worker = || {
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let result = run(item);
-            done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((*item, result));
-        }
-    };
-    std::thread::scope(|scope| {
-        scope.spawn(worker);
-        worker();
-    });
-    let done = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    done.into_iter().map(|(item, result)| Ok((item, result?))).collect()
+    parallel::each(items, |item| Ok((*item, run(item)?)))
 }
 
 impl Runs {
