@@ -73,23 +73,28 @@ const SMALL_FANOUT: u16 = 4;
 /// There a commit, at most a sixteenth of the chip, has more nodes than one change makes dirty.
 const OVERWRITE_PAGES: (u32, u32) = (192, 8);
 
-/// Changes of a run there, beside those that fill and empty the tree, for each record.
-const OVERWRITE_ROUNDS: u32 = 3;
+/// Changes of a run there for each record, beside those that fill and empty the tree.
+///
+/// They change one in so many records again and again, so that cold nodes must move.
+const OVERWRITE_AGAIN: Again = Again { rounds: 3, one_in: 4 };
 
 /// Pages of the journal between two commits there: a page has room for many changes.
 const OVERWRITE_JOURNAL: u32 = 1;
 
-/// One in so many records is changed again and again there, so that cold nodes must move.
-const OVERWRITE_HOT: u32 = 4;
-
-/// Changes of a run whose values share pages of the journal, for each record.
+/// Such changes of a run whose values share pages of the journal, a small one and a large one.
 ///
 /// So few pages are written that garbage is collected late. In a large run, most of the chip is
 /// written in fewer rounds.
-const SHARING_ROUNDS: [u32; 2] = [6, 3];
+const SHARING_AGAIN: [Again; 2] = [Again { rounds: 6, one_in: 4 }, Again { rounds: 3, one_in: 2 }];
 
-/// One in so many records is changed again and again there, in a small run and in a large one.
-const SHARING_HOT: [u32; 2] = [4, 2];
+/// How often and which records a run changes again.
+#[derive(Clone, Copy)]
+struct Again {
+    /// Changes for each record.
+    rounds: u32,
+    /// One in so many records is changed.
+    one_in: u32,
+}
 
 /// Runs with more records than this are large: their chips have more blocks.
 const SMALL_RECORDS: u32 = 50;
@@ -137,22 +142,21 @@ impl CutRun {
             && journal_values
             && !changed
             && (buffered || (self.lean && large));
-        let rounds = match (overwrite, later) {
-            (true, _) => OVERWRITE_ROUNDS * self.records,
-            _ if shares_pages => SHARING_ROUNDS[usize::from(large)] * self.records,
-            (false, true) => 2 * self.records,
-            (false, false) => self.records.div_ceil(3),
-        };
         let hot = match (overwrite, shares_pages) {
-            (true, _) => Some(OVERWRITE_HOT),
-            (false, true) => Some(SHARING_HOT[usize::from(large)]),
+            (true, _) => Some(OVERWRITE_AGAIN),
+            (false, true) => Some(SHARING_AGAIN[usize::from(large)]),
             (false, false) => None,
         };
-        let step = if later || hot.is_some() { 1 } else { 3 };
-        let hot = hot.map(|share| (self.records / share).max(1));
-        let changed = |turn: u32| hot.map_or_else(|| spread(turn), |hot| turn % hot);
-        let again =
-            (0..rounds).map(|turn| Change::Put(changed(turn * step), 2 + turn / self.records));
+        let (count, step) = match hot {
+            Some(Again { rounds, .. }) => (rounds * self.records, 1),
+            None if later => (2 * self.records, 1),
+            None => (self.records.div_ceil(3), 3),
+        };
+        let key = |turn: u32| match hot {
+            Some(Again { one_in, .. }) => turn % (self.records / one_in).max(1),
+            None => spread(turn * step),
+        };
+        let again = (0..count).map(|turn| Change::Put(key(turn), 2 + turn / self.records));
         let is_in_order = layer.is_some_and(|layer| layer.is_hybrid()) && S::DESCRIPTION.replaces();
         let more = if is_in_order { self.records / 3 } else { 0 };
         let all = self.records + more;
